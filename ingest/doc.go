@@ -1,0 +1,2 @@
+// Package ingest brings streams in.
+package ingest
