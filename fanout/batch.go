@@ -1,0 +1,83 @@
+package fanout
+
+import "time"
+
+const (
+	// blockBytes is the size of a memory batch. It is the unit in which memory
+	// is taken from the system and given back.
+	blockBytes = 256 << 10
+	// fileBytes is where a memfd batch is closed: often enough that history can
+	// be freed in small steps, seldom enough that making the file costs nothing.
+	fileBytes = 1 << 20
+	// spareBlocks bounds the memory blocks that a loop keeps for reuse.
+	spareBlocks = 4
+)
+
+// A batch is a contiguous piece of a channel's stream.
+type batch struct {
+	start int64     // stream position of its first byte
+	n     int       // bytes that it holds
+	began time.Time // when its first byte came
+	mem   []byte    // the bytes, in a block of blockBytes, or
+	file  *memfile  // where they are
+}
+
+func (b *batch) end() int64 { return b.start + int64(b.n) }
+
+// send sends up to want bytes from position pos on.
+func (b *batch) send(c conn, pos int64, want int) (int, error) {
+	off := int(pos - b.start)
+	want = min(want, b.n-off)
+	if b.file != nil {
+		return c.sendFile(b.file, int64(off), want)
+	}
+	return c.write(b.mem[off : off+want])
+}
+
+// read copies bytes from position pos on to p, as many as there are.
+func (b *batch) read(p []byte, pos int64) int {
+	off := int(pos - b.start)
+	p = p[:min(len(p), b.n-off)]
+	if b.file == nil {
+		return copy(p, b.mem[off:b.n])
+	}
+	return b.file.readAt(p, int64(off))
+}
+
+// A store gives batches their room and takes it back.
+type store struct {
+	spare [][]byte
+	share bool  // memfd batches are possible here
+	bytes int64 // held by all batches
+	scratch
+}
+
+func (s *store) block() []byte {
+	if n := len(s.spare); n > 0 {
+		b := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return b
+	}
+	return allocBlock(blockBytes)
+}
+
+func (s *store) free(b *batch) {
+	s.bytes -= int64(b.n)
+	switch {
+	case b.file != nil:
+		b.file.close()
+	case len(s.spare) < spareBlocks:
+		s.spare = append(s.spare, b.mem[:blockBytes])
+	default:
+		freeBlock(b.mem[:blockBytes])
+	}
+	b.mem, b.file = nil, nil
+}
+
+// close gives back what is kept for reuse.
+func (s *store) close() {
+	for _, b := range s.spare {
+		freeBlock(b)
+	}
+	s.spare = nil
+}

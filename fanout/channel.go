@@ -1,0 +1,372 @@
+package fanout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"zapcast/ingest"
+	"zapcast/mpegts"
+)
+
+// A waiter is a lease that waits until its channel can start a viewer.
+type waiter struct {
+	ready    chan error // one answer; room for it is there
+	since    time.Time
+	reserved bool   // it was told to start, and has not yet
+	payload  string // set before the answer
+}
+
+// A channel is one source and all who watch it.
+//
+//	opening ─► starting ─► live ⇄ silent ─► closed
+//	                         └► lingering (nobody watches) ─► closed
+//
+// State is derived from what is there (see state); only closed is kept.
+type channel struct {
+	loop   *loop
+	key    string
+	source ingest.Source // nil while it is being opened
+	opened time.Time
+	closed bool
+	more   bool // the source has more than it was allowed to bring
+
+	scan     mpegts.Scanner
+	chain    chain
+	viewers  []*viewer
+	waiters  []*waiter
+	reserved int // leases told to start, not attached yet
+	parked   int // viewers who wait for a random-access point
+
+	random    bool // there has been a random-access point
+	randomPos int64
+	randomAt  time.Time
+	history   bool  // keep the stream from the last random-access point on
+	grant     int64 // bytes of history that this channel may count on
+
+	firstData, lastData time.Time
+	idleSince           time.Time // zero while somebody is there
+	rejoined            bool      // asked the network again in this silence
+	dirty               int       // bytes that shared viewers have not been sent
+	flushed             time.Time
+
+	bytes, skips int64
+	rate         int64 // bit/s
+	rateAt       time.Time
+	rateBytes    int64
+}
+
+func newChannel(l *loop, key string) *channel {
+	c := &channel{loop: l, key: key, history: true, rateAt: l.now}
+	c.chain.store = &l.store
+	return c
+}
+
+var _ ingest.Sink = (*channel)(nil)
+
+// Append takes what the source brings: it is looked through for tables and
+// random-access points, sent at once to a viewer who is alone and up to date,
+// and kept as far as anybody needs it.
+func (c *channel) Append(ts [][]byte) {
+	n := 0
+	for _, p := range ts {
+		c.scan.Scan(p, c.chain.end+int64(n))
+		n += len(p)
+	}
+	if n == 0 {
+		return
+	}
+	now := c.loop.now
+	if c.firstData.IsZero() {
+		c.firstData = now
+	}
+	c.lastData = now
+	c.bytes += int64(n)
+
+	if len(c.viewers) == 1 {
+		c.appendAlone(c.viewers[0], ts, n)
+	} else {
+		if len(c.viewers) > 1 || c.keeps() {
+			c.chain.append(ts, n, len(c.viewers) > 1, now)
+		} else {
+			c.chain.pass(n)
+		}
+		c.dirty += n
+	}
+	if pos, ok := c.scan.RandomAccess(); ok && (!c.random || pos != c.randomPos) {
+		c.randomAccess(pos)
+	}
+}
+
+// appendAlone is Append with one viewer: nothing is copied if he takes it all
+// and nobody else will want it.
+func (c *channel) appendAlone(v *viewer, ts [][]byte, n int) {
+	l := c.loop
+	var sent int
+	var err error
+	direct := v.caughtUp() && !v.blocked
+	if direct {
+		sent, err = v.conn.writev(ts)
+	}
+	if sent < n || c.keeps() {
+		c.chain.append(ts, n, false, l.now)
+	} else {
+		c.chain.pass(n)
+	}
+	switch {
+	case direct:
+		v.took(sent, l.now)
+		l.sent(v, err)
+	case !v.blocked && !v.queued:
+		c.dirty += n
+	}
+}
+
+// keeps reports whether the stream must be kept for more than the viewers who
+// are up to date.
+func (c *channel) keeps() bool {
+	return c.starting() || c.history && c.scan.Rule() != mpegts.AtOnce
+}
+
+// starting reports whether somebody waits for a place to start.
+func (c *channel) starting() bool { return len(c.waiters) > 0 || c.reserved > 0 || c.parked > 0 }
+
+// randomAccess notes a new random-access point at pos.
+func (c *channel) randomAccess(pos int64) {
+	span := int64(0)
+	if c.random {
+		span = pos - c.randomPos
+	}
+	c.random, c.randomPos, c.randomAt = true, pos, c.loop.now
+	c.loop.grantHistory(c, span)
+	for _, v := range c.viewers {
+		if v.parked && c.chain.holds(pos) {
+			v.parked = false
+			c.parked--
+			c.enter(v)
+			c.dirty = turnBytes // he is due
+		}
+		if v.target < 0 && v.pos <= pos {
+			v.target = pos
+		}
+	}
+}
+
+// service does what is due for a channel after its source was read.
+func (c *channel) service() {
+	l := c.loop
+	if c.source == nil {
+		return
+	}
+	flush := c.dirty > 0 && (c.dirty >= turnBytes || l.now.Sub(c.flushed) >= l.cfg.Flush)
+	if flush {
+		c.flush()
+	}
+	if len(c.waiters) > 0 {
+		c.wakeWaiters()
+	}
+	if flush || len(c.viewers) < 2 {
+		c.trim()
+	}
+	c.measure()
+	c.watchSilence()
+	if !c.closed {
+		c.watchIdle()
+	}
+}
+
+// flush sends every viewer what he has not got.
+func (c *channel) flush() {
+	c.dirty, c.flushed = 0, c.loop.now
+	for i := len(c.viewers) - 1; i >= 0; i-- {
+		if v := c.viewers[i]; !v.blocked && !v.queued {
+			c.loop.pump(v)
+		}
+	}
+}
+
+// measure works out the bit rate, once a second.
+func (c *channel) measure() {
+	l := c.loop
+	d := l.now.Sub(c.rateAt)
+	if d >= time.Second {
+		c.rate = int64(float64(c.bytes-c.rateBytes) * 8 / d.Seconds())
+		c.rateAt, c.rateBytes = l.now, c.bytes
+	}
+}
+
+// trim deals with viewers who hold too much, and frees what nobody needs.
+func (c *channel) trim() {
+	if len(c.chain.batches) == 0 {
+		return
+	}
+	for i := len(c.viewers) - 1; i >= 0; i-- {
+		if v := c.viewers[i]; v.blocked {
+			c.judge(v)
+		}
+	}
+	if c.history && c.random && c.chain.end-c.randomPos > c.loop.cfg.ChannelHistory {
+		c.loop.denyHistory(c)
+	}
+	c.chain.trim(c.floor(), len(c.viewers) > 1)
+}
+
+// floor is the position from which on the stream is still needed.
+func (c *channel) floor() int64 {
+	keep := c.chain.end
+	if c.keeps() {
+		if c.random && c.chain.holds(c.randomPos) {
+			keep = c.randomPos
+		}
+		if pos, ok := c.scan.Candidate(); ok {
+			keep = min(keep, pos)
+		}
+	}
+	for _, v := range c.viewers {
+		if !v.parked {
+			keep = min(keep, v.pos)
+		}
+	}
+	return keep
+}
+
+// startable reports whether a viewer who has waited since then can start.
+func (c *channel) startable(since time.Time) bool {
+	l := c.loop
+	if c.lastData.IsZero() || l.now.Sub(c.lastData) > l.cfg.Silence {
+		return false
+	}
+	switch c.scan.Rule() {
+	case mpegts.AtOnce:
+		return true
+	case mpegts.AtRandomAccess:
+		if c.random && c.chain.holds(c.randomPos) {
+			return true
+		}
+	}
+	if c.firstData.After(since) {
+		since = c.firstData
+	}
+	return l.now.Sub(since) >= l.cfg.StartWait
+}
+
+// wakeWaiters answers those who can start, or have waited in vain.
+func (c *channel) wakeWaiters() {
+	l := c.loop
+	c.waiters = slices.DeleteFunc(c.waiters, func(w *waiter) bool {
+		switch {
+		case c.source == nil:
+			return false
+		case c.startable(w.since):
+			w.payload = c.source.Status().Payload
+			w.reserved = true
+			c.reserved++
+			w.ready <- nil
+		case c.lastData.Before(w.since) && l.now.Sub(w.since) > l.cfg.Silence:
+			w.ready <- c.silent()
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// silent says why nothing can be shown.
+func (c *channel) silent() error {
+	return fmt.Errorf("no stream from %s within %v: %s", c.source.Status().Source, c.loop.cfg.Silence, c.source.Seen())
+}
+
+// watchSilence asks the network again when half the time that a source may be
+// silent is over, and ends the channel when all of it is.
+func (c *channel) watchSilence() {
+	l := c.loop
+	last := c.lastData
+	if last.IsZero() {
+		last = c.opened
+	}
+	quiet := l.now.Sub(last)
+	switch {
+	case quiet > l.cfg.Silence:
+		if len(c.viewers) > 0 || len(c.waiters) == 0 && c.reserved == 0 {
+			c.close(c.silent())
+		}
+	case quiet > l.cfg.Silence/2:
+		if !c.rejoined {
+			c.rejoined = true
+			l.log.Warn("no data: asking the network again", "channel", c.key, "quiet", quiet.Round(time.Millisecond), "seen", c.source.Seen())
+			c.source.Rejoin()
+		}
+	default:
+		c.rejoined = false
+	}
+}
+
+// watchIdle closes a channel that nobody has watched for a while.
+func (c *channel) watchIdle() {
+	l := c.loop
+	if len(c.viewers) > 0 || c.starting() {
+		c.idleSince = time.Time{}
+		return
+	}
+	if c.idleSince.IsZero() {
+		c.idleSince = l.now
+	}
+	if l.now.Sub(c.idleSince) >= l.cfg.Linger {
+		c.close(nil)
+	}
+}
+
+// patience is how long the loop may wait for this channel's sake.
+func (c *channel) patience() time.Duration {
+	if c.source == nil {
+		return tickMax
+	}
+	d := tickMax
+	if c.starting() {
+		d = tickStart
+		last := c.lastData
+		if last.IsZero() {
+			last = c.opened
+		}
+		if c.loop.now.Sub(last) > time.Second {
+			d = tickDead
+		}
+	}
+	if i := c.source.Interval(); i > 0 {
+		d = min(d, i)
+	}
+	return d
+}
+
+// close ends the channel; err says why, to viewers and to those who wait. It is
+// nil where nobody is left to be told.
+func (c *channel) close(err error) {
+	if c.closed {
+		return
+	}
+	l := c.loop
+	c.closed = true
+	reason := "nobody watches"
+	if err != nil {
+		reason = err.Error()
+	}
+	for len(c.viewers) > 0 {
+		l.drop(c.viewers[len(c.viewers)-1], reason)
+	}
+	for _, w := range c.waiters {
+		w.ready <- err
+	}
+	c.waiters = nil
+	c.chain.drop(len(c.chain.batches))
+	l.granted -= c.grant
+	c.grant = 0
+	delete(l.byKey, c.key)
+	l.channels = slices.DeleteFunc(l.channels, func(o *channel) bool { return o == c })
+	if c.source == nil {
+		return
+	}
+	s := c.source.Status()
+	l.log.Info("channel closed", "channel", c.key, "reason", reason, "bytes", s.Bytes, "packets", s.Packets, "lost", s.Lost,
+		"reordered", s.Reordered, "duplicates", s.Duplicates, "foreign", s.Foreign, "overflow", s.Overflow)
+	l.closeSource(c.source)
+}

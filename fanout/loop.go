@@ -1,0 +1,330 @@
+package fanout
+
+import (
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"zapcast/ingest"
+)
+
+const (
+	// tickMax is the pause between two rounds of reading where the receive
+	// buffers allow it: shorter costs more, longer gains nothing.
+	tickMax = 16 * time.Millisecond
+	tickMin = time.Millisecond
+	// tickStart is the pause while a viewer waits for his first picture, and
+	// tickDead the same once a second has brought nothing.
+	tickStart = 2 * time.Millisecond
+	tickDead  = 10 * time.Millisecond
+
+	// turnDatagrams and turnBytes bound what one source may bring and what one
+	// viewer may take before all others have had their turn.
+	turnDatagrams = 256
+	turnBytes     = 256 << 10
+)
+
+// A loop is one strand of the data plane: its channels, their viewers, and the
+// memory they share. What is not behind mu belongs to the goroutine of run.
+type loop struct {
+	engine   *Engine
+	log      *slog.Logger
+	cfg      *Config // of this turn
+	receiver ingest.Receiver
+	poll     poller
+	now      time.Time // of this turn
+
+	store    store
+	granted  int64 // bytes of history promised to channels
+	channels []*channel
+	byKey    map[string]*channel
+	byFD     map[int32]*viewer
+	queue    []*viewer // viewers who were not done when their turn was over
+	spare    []*viewer
+	next     time.Time // next tick
+	more     bool      // a source has more than it was allowed to bring
+	closing  bool
+
+	mu     sync.Mutex // guards posted and ended
+	posted []func()
+	ended  bool
+	batch  []func()
+}
+
+func newLoop(e *Engine) (*loop, error) {
+	cfg := e.cfg.Load()
+	r, err := cfg.Receiver()
+	if err != nil {
+		return nil, err
+	}
+	p, err := newPoller(cfg.Plain)
+	if err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	l := &loop{engine: e, log: cfg.Logger, cfg: cfg, receiver: r, poll: p, byKey: map[string]*channel{}, byFD: map[int32]*viewer{}}
+	l.store.share = haveMemfiles && !cfg.Plain
+	return l, nil
+}
+
+// post has f run in the loop; false when the loop has ended.
+func (l *loop) post(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return false
+	}
+	l.posted = append(l.posted, f)
+	if len(l.posted) == 1 {
+		l.poll.wake()
+	}
+	return true
+}
+
+// do is post and waits until f has run.
+func (l *loop) do(f func()) bool {
+	done := make(chan struct{})
+	if !l.post(func() { f(); close(done) }) {
+		return false
+	}
+	<-done
+	return true
+}
+
+func (l *loop) runPosted() {
+	l.mu.Lock()
+	l.batch, l.posted = l.posted, l.batch[:0]
+	l.mu.Unlock()
+	for i, f := range l.batch {
+		f()
+		l.batch[i] = nil
+	}
+}
+
+// run is the loop: wait, hear what happened, read, send.
+func (l *loop) run() {
+	for !l.closing {
+		var deadline time.Time
+		switch {
+		case l.more || len(l.queue) > 0:
+			deadline = l.now
+		case len(l.channels) > 0:
+			deadline = l.next
+		}
+		events := l.poll.wait(deadline)
+		l.turn(time.Now(), events)
+	}
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+	l.runPosted() // nobody who waits is forgotten
+	l.store.close()
+	l.poll.close()
+	_ = l.receiver.Close()
+}
+
+// turn does what is due at now.
+func (l *loop) turn(now time.Time, events []event) {
+	l.cfg = l.engine.cfg.Load()
+	l.now = now
+	l.runPosted()
+	for _, ev := range events {
+		if v := l.byFD[ev.fd]; v != nil {
+			l.socket(v, ev.hup)
+		}
+	}
+	queue := l.queue
+	l.queue, l.spare = l.spare[:0], queue
+	for _, v := range queue {
+		v.queued = false
+		if !v.gone {
+			l.pump(v)
+		}
+	}
+	due := !l.now.Before(l.next)
+	if !due && !l.more {
+		return
+	}
+	l.more = false
+	l.receiver.Begin(l.now)
+	for i := len(l.channels) - 1; i >= 0; i-- { // a channel may end in its turn
+		if i >= len(l.channels) { // or end others
+			continue
+		}
+		c := l.channels[i]
+		if c.source != nil && (due || c.more) {
+			c.more = c.source.Drain(l.now, turnDatagrams, c)
+			l.more = l.more || c.more
+		}
+	}
+	l.receiver.End()
+	for i := len(l.channels) - 1; i >= 0; i-- {
+		if i < len(l.channels) {
+			l.channels[i].service()
+		}
+	}
+	l.makeRoom()
+	if due {
+		tick := l.tick()
+		if l.next = l.next.Add(tick); !l.next.After(l.now) {
+			l.next = l.now.Add(tick)
+		}
+	}
+}
+
+// tick is how long the loop may wait before it reads again.
+func (l *loop) tick() time.Duration {
+	d := tickMax
+	for _, c := range l.channels {
+		d = min(d, c.patience())
+	}
+	return max(d, tickMin)
+}
+
+// socket hears that a viewer's socket takes data again, or is gone.
+func (l *loop) socket(v *viewer, hup bool) {
+	if v.gone {
+		return
+	}
+	if hup {
+		l.drop(v, "closed by the viewer")
+		return
+	}
+	if v.blocked {
+		v.blocked = false
+		l.pump(v)
+	}
+}
+
+// connect makes v.conn from nc. It may be called from any goroutine.
+func (l *loop) connect(v *viewer, nc net.Conn) error {
+	if !l.engine.cfg.Load().Plain {
+		c, ok, err := newFDConn(nc, &l.store.scratch)
+		if err != nil {
+			return err
+		}
+		if ok {
+			v.conn, v.fd = c, int32(c.fd)
+			return nil
+		}
+	}
+	v.conn = newGoConn(nc, func(hup bool) { l.post(func() { l.socket(v, hup) }) })
+	return nil
+}
+
+// join makes w wait for the channel named key. Where there is none, it makes
+// one, and the caller is the one who must open its source.
+func (l *loop) join(key string, w *waiter) (c *channel, opener bool) {
+	c = l.byKey[key]
+	if c == nil {
+		c = newChannel(l, key)
+		l.byKey[key] = c
+		l.channels = append(l.channels, c)
+		opener = true
+	}
+	if l.closing {
+		w.ready <- ErrClosed
+		return c, false
+	}
+	w.since = l.now
+	c.waiters = append(c.waiters, w)
+	c.wakeWaiters()
+	l.next = l.now // read soon
+	return c, opener
+}
+
+// opened takes the source that an opener opened, or why it could not.
+func (l *loop) opened(c *channel, src ingest.Source, err error) {
+	if err != nil {
+		c.close(err)
+		return
+	}
+	if c.closed {
+		l.closeSource(src)
+		return
+	}
+	c.source, c.opened = src, l.now
+	l.log.Info("channel opened", "channel", c.key, "source", src.Status().Source, "interface", src.Status().Interface)
+	l.next = l.now
+}
+
+func (l *loop) closeSource(src ingest.Source) {
+	l.engine.wg.Go(func() {
+		if err := src.Close(); err != nil {
+			l.log.Warn("source did not close cleanly", "err", err)
+		}
+	})
+}
+
+// leave takes back a lease that was not used.
+func (l *loop) leave(c *channel, w *waiter) {
+	if i := slices.Index(c.waiters, w); i >= 0 {
+		c.waiters = slices.Delete(c.waiters, i, i+1)
+	} else if w.reserved {
+		w.reserved = false
+		c.reserved--
+	}
+}
+
+// attach starts a viewer on the lease of w.
+func (l *loop) attach(c *channel, w *waiter, v *viewer) {
+	l.leave(c, w)
+	v.ch, v.began, v.progress = c, l.now, l.now
+	if c.closed || l.closing {
+		l.end(v)
+		return
+	}
+	if fc, ok := v.conn.(*fdConn); ok {
+		if err := l.poll.add(fc); err != nil {
+			l.end(v)
+			return
+		}
+		l.byFD[v.fd] = v
+	}
+	c.viewers = append(c.viewers, v)
+	c.place(v)
+	l.log.Info("viewer started", "client", v.info.Client, "channel", c.key, "start", v.start)
+	l.pump(v)
+}
+
+// drop ends a viewer.
+func (l *loop) drop(v *viewer, reason string) {
+	if v.gone {
+		return
+	}
+	c := v.ch
+	if i := slices.Index(c.viewers, v); i >= 0 {
+		last := len(c.viewers) - 1
+		c.viewers[i] = c.viewers[last]
+		c.viewers[last] = nil
+		c.viewers = c.viewers[:last]
+	}
+	if v.parked {
+		c.parked--
+	}
+	if v.fd >= 0 {
+		delete(l.byFD, v.fd)
+	}
+	l.log.Info("viewer ended", "client", v.info.Client, "channel", c.key, "reason", reason, "bytes", v.bytes,
+		"duration", l.now.Sub(v.began).Round(time.Millisecond), "skips", v.skips)
+	l.end(v)
+}
+
+// end closes a viewer's connection.
+func (l *loop) end(v *viewer) {
+	v.gone = true
+	v.conn.close()
+	if v.info.Done != nil {
+		v.info.Done()
+	}
+}
+
+// shutdown ends everything; the loop stops after this turn.
+func (l *loop) shutdown() {
+	l.closing = true
+	for len(l.channels) > 0 {
+		l.channels[0].close(ErrClosed)
+	}
+}
