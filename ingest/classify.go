@@ -1,6 +1,10 @@
 package ingest
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"zapcast/mpegts"
+)
 
 // Kind says what a datagram on a media socket is.
 type Kind uint8
@@ -17,9 +21,6 @@ const (
 )
 
 const (
-	tsPacketBytes = 188
-	tsSync        = 0x47
-
 	// tsSyncSteps is how many packets after the first one must begin with a
 	// sync byte, where the datagram is that long, for it to be taken for TS.
 	tsSyncSteps = 3
@@ -66,7 +67,7 @@ func Classify(b []byte) Kind {
 			return KindFEC
 		}
 		return KindRTP
-	case len(b) >= tsPacketBytes && b[0] == tsSync && onGrid(b):
+	case len(b) >= mpegts.PacketSize && b[0] == mpegts.SyncByte && onGrid(b):
 		return KindTS
 	}
 	return KindForeign
@@ -78,8 +79,8 @@ func isRTCP(b []byte) bool {
 }
 
 func onGrid(b []byte) bool {
-	for step := 1; step <= tsSyncSteps && step*tsPacketBytes < len(b); step++ {
-		if b[step*tsPacketBytes] != tsSync {
+	for step := 1; step <= tsSyncSteps && step*mpegts.PacketSize < len(b); step++ {
+		if b[step*mpegts.PacketSize] != mpegts.SyncByte {
 			return false
 		}
 	}

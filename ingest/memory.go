@@ -1,5 +1,7 @@
 package ingest
 
+import "zapcast/mpegts"
+
 // historyPackets is a power of two that covers farDistance: what is further
 // behind is not taken for a duplicate anyway.
 const historyPackets = 512
@@ -28,7 +30,7 @@ func (h *history) clear(begin, end uint16) {
 }
 
 // pooledBytes is the least size of a buffer: the usual payload, 7 TS packets.
-const pooledBytes = 7 * tsPacketBytes
+const pooledBytes = 7 * mpegts.PacketSize
 
 // pool lends the buffers in which packets wait. A buffer that was released is
 // still being read by whoever consumes the window's output, until recycle.

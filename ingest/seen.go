@@ -1,0 +1,155 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Status implements Source.
+func (m *Multicast) Status() Status {
+	var s Status
+	m.flow.Status(&s)
+	m.senders.note(s.Sender, m.senders.asked)
+
+	place := m.spec
+	place.Interface = ""
+	s.Source = "rtp://" + place.String()
+	s.Payload = m.payload
+	s.Packets, s.Bytes, s.LastData = m.packets, m.bytes, m.lastData
+	s.Malformed += m.malformed
+	s.BadTS = m.badTS
+
+	w := m.window.Stats()
+	s.Lost, s.Reordered, s.Resyncs = w.Lost, w.Reordered, w.Resyncs
+	s.Duplicates = w.Duplicates
+	s.Foreign = m.kinds[KindForeign] + w.Foreign
+
+	if other, ok := m.senders.inTurn(); ok {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("two senders in turn, %s and %s: a source-specific address would choose one", m.senders.last, other))
+	}
+	if m.spaced {
+		s.Warnings = append(s.Warnings, "RTP with MPEG-TS packets of 192 or 204 bytes is dropped: only 188 are supported")
+	}
+	return s
+}
+
+// Seen implements Source.
+func (m *Multicast) Seen() string {
+	var s Status
+	m.flow.Status(&s)
+
+	var b strings.Builder
+	b.WriteString("joined")
+	if s.Interface != "" {
+		b.WriteString(" on " + s.Interface)
+	}
+	if s.Local != "" {
+		b.WriteString(" (" + s.Local + ")")
+	}
+	b.WriteString(", ")
+	b.WriteString(m.seen(s))
+	return b.String()
+}
+
+// seen says what has arrived: the first of these that is true.
+func (m *Multicast) seen(flow Status) string {
+	var total int64
+	for _, n := range m.kinds {
+		total += n
+	}
+	useful := m.kinds[KindRTP] - m.malformed + m.kinds[KindTS]
+	datagrams := count(total, "datagram")
+	switch {
+	case total == 0 && flow.Malformed > 0:
+		return count(flow.Malformed, "datagram") + ", all of them cut short"
+	case total == 0 && m.spec.Source.IsValid():
+		protocol := "IGMPv3"
+		if m.spec.Source.Is6() {
+			protocol = "MLDv2"
+		}
+		return "received nothing; a source-specific join needs " + protocol + " on the whole path"
+	case total == 0:
+		return "received nothing"
+	case m.packets > 0 && m.payload == payloadRTP:
+		return datagrams + ", MPEG-TS in RTP" + from(flow.Sender)
+	case m.packets > 0:
+		return datagrams + ", MPEG-TS" + from(flow.Sender)
+	case m.kinds[KindRTCP]+m.kinds[KindFEC] == total:
+		return fmt.Sprintf("%s, only RTCP (%d) and FEC (%d)", datagrams, m.kinds[KindRTCP], m.kinds[KindFEC])
+	case m.kinds[KindEmpty] == total:
+		return datagrams + ", all of them empty"
+	case useful == 0:
+		return datagrams + ", none of them RTP or MPEG-TS" + m.strange.String()
+	case m.badTS > 0:
+		return datagrams + ", no whole MPEG-TS packets in them" + m.strange.String()
+	}
+	return datagrams + ", nothing to hand on yet"
+}
+
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func from(sender string) string {
+	if sender == "" {
+		return ""
+	}
+	return " from " + sender
+}
+
+// sample keeps the first bytes of the first thing noted.
+type sample struct {
+	bytes [4]byte
+	n     int
+}
+
+func (s *sample) note(b []byte) {
+	if s.n == 0 {
+		s.n = copy(s.bytes[:], b)
+	}
+}
+
+func (s *sample) String() string {
+	if s.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (first bytes % x)", s.bytes[:s.n])
+}
+
+// senders notices when two senders share a flow: the address changes, and
+// changes back.
+type senders struct {
+	asked        time.Time // when the flow was asked last
+	last, before string
+	returned     time.Time // when last came back
+}
+
+func (s *senders) note(sender string, now time.Time) {
+	if sender == "" || sender == s.last {
+		return
+	}
+	if sender == s.before {
+		s.returned = now
+	}
+	s.last, s.before = sender, s.last
+}
+
+// inTurn returns the other sender, if the two took turns of late.
+func (s *senders) inTurn() (other string, ok bool) {
+	return s.before, !s.returned.IsZero() && s.asked.Sub(s.returned) < watchMemory
+}
+
+// watch asks the flow now and then who sends.
+func (m *Multicast) watch(now time.Time) {
+	if now.Sub(m.senders.asked) < watchInterval {
+		return
+	}
+	m.senders.asked = now
+	var s Status
+	m.flow.Status(&s)
+	m.senders.note(s.Sender, now)
+}
