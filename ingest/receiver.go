@@ -1,0 +1,92 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// ErrInterface is in the error of Open when the interface that the FlowSpec
+// names does not exist.
+var ErrInterface = errors.New("no such interface")
+
+var errNoRoute = errors.New("no route to the group: name an interface with --interface")
+
+// defaultReadBuffer is asked for each socket: at 40 Mbit/s it holds, as the
+// kernel counts memory, about three quarters of a second.
+const defaultReadBuffer = 4 << 20
+
+// ReceiverConfig says how datagrams are received. The zero value works.
+type ReceiverConfig struct {
+	// ReadBuffer is how many bytes are asked of the kernel for each socket;
+	// 0 stands for 4 MiB. Status.ReceiveBuffer tells what was granted.
+	ReadBuffer int
+
+	// Refresh is the interval at which membership reports are sent although
+	// nobody has asked for them, for networks without a working querier, where
+	// the state of a switch expires; 30 s to 120 s are usual. 0: off. It needs
+	// CAP_NET_RAW; without it there is one Warn in the log of each receiver and
+	// a warning in the Status of each flow.
+	Refresh time.Duration
+
+	// Plain chooses the portable receiver where there is a faster one.
+	Plain bool
+
+	// Logger takes what an operator should know; nil: nobody.
+	Logger *slog.Logger
+}
+
+func (c ReceiverConfig) withDefaults() ReceiverConfig {
+	if c.ReadBuffer <= 0 {
+		c.ReadBuffer = defaultReadBuffer
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// NewReceiver returns a receiver for one loop: one non-blocking socket per flow
+// and many datagrams per system call on Linux, a goroutine per flow elsewhere
+// and where cfg.Plain asks for it.
+//
+// The receiver watches the interfaces of the host until it is closed: a flow
+// whose interface comes back under another index is joined again, and so is one
+// without a named interface when the routing table changes its mind. The
+// receiver's Close may be called once its flows are closed, from any goroutine.
+//
+// Open fails with ErrInterface (wrapped) when the named interface does not
+// exist, and with an error that says in a sentence what is wrong when there is
+// no route to the group or the kernel refuses the join. An interface that is
+// down or has no address is no error: the flow's Status warns of it.
+func NewReceiver(cfg ReceiverConfig) (Receiver, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Plain {
+		return newPlainReceiver(cfg), nil
+	}
+	return newReceiver(cfg), nil
+}
+
+// check refuses what no socket could join, before a socket is opened.
+func (s FlowSpec) check() error {
+	group := s.Group.Addr()
+	switch {
+	case !group.IsMulticast() || group.Is4In6():
+		return fmt.Errorf("ingest: join %s: not a multicast group", s.Group)
+	case s.Group.Port() == 0:
+		return fmt.Errorf("ingest: join %s: port 0", s.Group)
+	case s.Source != (netip.Addr{}) && (s.Source.Is4() != group.Is4() || s.Source.IsMulticast() || s.Source.IsUnspecified()):
+		return fmt.Errorf("ingest: join %s: %s cannot be its sender", s.Group, s.Source)
+	}
+	return nil
+}
+
+// joinError names the group and, where it is known, the interface.
+func joinError(spec FlowSpec, name string, err error) error {
+	if name == "" {
+		return fmt.Errorf("ingest: join %s: %w", spec.Group, err)
+	}
+	return fmt.Errorf("ingest: join %s on %s: %w", spec.Group, name, err)
+}

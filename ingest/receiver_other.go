@@ -1,0 +1,5 @@
+//go:build !linux
+
+package ingest
+
+func newReceiver(cfg ReceiverConfig) Receiver { return newPlainReceiver(cfg) }
