@@ -10,12 +10,6 @@ const (
 	// waitingInterval bounds the tick while packets wait, so that a stream with
 	// few packets does not keep them much longer than the window means to.
 	waitingInterval = 15 * time.Millisecond
-
-	// watchInterval is how often the flow is asked who sends.
-	watchInterval = time.Second
-
-	// watchMemory is how long two senders in turn are worth a warning.
-	watchMemory = time.Minute
 )
 
 // The kinds of payload that Status reports.
@@ -45,7 +39,6 @@ type Multicast struct {
 	payload   string
 	lastData  time.Time
 	strange   sample // the first datagram that could not be used
-	senders   senders
 }
 
 var _ Source = (*Multicast)(nil)
@@ -79,7 +72,6 @@ func (m *Multicast) Drain(now time.Time, max int, sink Sink) (more bool) {
 			break
 		}
 		max -= len(datagrams)
-		m.watch(now)
 	}
 	return more
 }

@@ -3,14 +3,12 @@ package ingest
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // Status implements Source.
 func (m *Multicast) Status() Status {
 	var s Status
 	m.flow.Status(&s)
-	m.senders.note(s.Sender, m.senders.asked)
 
 	place := m.spec
 	place.Interface = ""
@@ -25,9 +23,6 @@ func (m *Multicast) Status() Status {
 	s.Duplicates = w.Duplicates
 	s.Foreign = m.kinds[KindForeign] + w.Foreign
 
-	if other, ok := m.senders.inTurn(); ok {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("two senders in turn, %s and %s: a source-specific address would choose one", m.senders.last, other))
-	}
 	if m.spaced {
 		s.Warnings = append(s.Warnings, "RTP with MPEG-TS packets of 192 or 204 bytes is dropped: only 188 are supported")
 	}
@@ -118,38 +113,4 @@ func (s *sample) String() string {
 		return ""
 	}
 	return fmt.Sprintf(" (first bytes % x)", s.bytes[:s.n])
-}
-
-// senders notices when two senders share a flow: the address changes, and
-// changes back.
-type senders struct {
-	asked        time.Time // when the flow was asked last
-	last, before string
-	returned     time.Time // when last came back
-}
-
-func (s *senders) note(sender string, now time.Time) {
-	if sender == "" || sender == s.last {
-		return
-	}
-	if sender == s.before {
-		s.returned = now
-	}
-	s.last, s.before = sender, s.last
-}
-
-// inTurn returns the other sender, if the two took turns of late.
-func (s *senders) inTurn() (other string, ok bool) {
-	return s.before, !s.returned.IsZero() && s.asked.Sub(s.returned) < watchMemory
-}
-
-// watch asks the flow now and then who sends.
-func (m *Multicast) watch(now time.Time) {
-	if now.Sub(m.senders.asked) < watchInterval {
-		return
-	}
-	m.senders.asked = now
-	var s Status
-	m.flow.Status(&s)
-	m.senders.note(s.Sender, now)
 }
