@@ -102,7 +102,9 @@ func (m *mux) tables(videoType byte) {
 // pes writes an elementary stream as one PES packet on the video PID.
 func (m *mux) pes(data []byte) { m.unit(testVideo, pesPacket(data), PacketSize) }
 
-func (m *mux) null() { m.packet(NullPID, false, nil, bytes.Repeat([]byte{0xFF}, PacketSize-headerSize)) }
+func (m *mux) null() {
+	m.packet(NullPID, false, nil, bytes.Repeat([]byte{0xFF}, PacketSize-headerSize))
+}
 
 func (m *mux) audio() { m.packet(testAudio, false, nil, make([]byte, PacketSize-headerSize)) }
 
