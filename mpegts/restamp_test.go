@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// frame27M is the time between two pictures of clip: a second, so that a day
+// frame27M is the time between two pictures of clip: five seconds, so that a day
 // passes quickly.
-const frame27M = 27_000_000
+const frame27M = 5 * 27_000_000
 
 // clip is a file of pictures: PCR and OPCR with each of them, PTS a second
 // later, DTS half a second.
@@ -36,7 +36,7 @@ func clip(pictures int, start27M int64) []byte {
 }
 
 // LK-09: longer than the 26.5 hours after which the 33-bit clocks begin again,
-// played from a file of a few minutes that has the wrap inside as well.
+// played from a file of some minutes that has the wrap inside as well.
 func TestRestamper_noSeamOverADay(t *testing.T) {
 	const pictures = 250
 	file := clip(pictures, ClockWrap27M-100*frame27M)
