@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// patience is how long the suite waits for what must come. Sources that read
-	// real sockets have real delays; in a synctest bubble it costs nothing.
+	// patience is how long the suite waits for what must come: sources that read
+	// real sockets have real delays.
 	patience = 10 * time.Second
 	pause    = time.Millisecond
 
@@ -28,7 +28,7 @@ const (
 // packets (between 1 and 7 whole ones) as its upstream would, each call one
 // datagram or frame. It registers with t.Cleanup what else has to be closed.
 // The suite drives the source as a loop does, with the time of time.Now, and
-// sleeps between ticks: it may run in a synctest bubble.
+// sleeps between ticks while it waits for what was sent.
 func TestSource(t *testing.T, open func(t *testing.T) (source ingest.Source, send func(ts []byte))) {
 	t.Run("order", func(t *testing.T) { testOrder(t, open) })
 	t.Run("sizes", func(t *testing.T) { testSizes(t, open) })
