@@ -6,11 +6,9 @@ import (
 	"zapcast/mpegts"
 )
 
-const (
-	// waitingInterval bounds the tick while packets wait, so that a stream with
-	// few packets does not keep them much longer than the window means to.
-	waitingInterval = 15 * time.Millisecond
-)
+// waitingInterval bounds the tick while packets wait, so that a stream with few
+// packets does not keep them much longer than the window means to.
+const waitingInterval = 15 * time.Millisecond
 
 // The kinds of payload that Status reports.
 const (

@@ -5,6 +5,13 @@ import (
 	"strings"
 )
 
+// A second RTP sender, perhaps at the same address, is worth a warning when its
+// packets are neither few nor few beside those handed on.
+const (
+	mixedLeast = 100
+	mixedShare = 20
+)
+
 // Status implements Source.
 func (m *Multicast) Status() Status {
 	var s Status
@@ -23,6 +30,9 @@ func (m *Multicast) Status() Status {
 	s.Duplicates = w.Duplicates
 	s.Foreign = m.kinds[KindForeign] + w.Foreign
 
+	if w.Foreign >= mixedLeast && w.Foreign >= m.packets/mixedShare {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d RTP packets of another sender than the one followed were dropped: two of them use this group and port", w.Foreign))
+	}
 	if m.spaced {
 		s.Warnings = append(s.Warnings, "RTP with MPEG-TS packets of 192 or 204 bytes is dropped: only 188 are supported")
 	}
