@@ -396,7 +396,7 @@ func FuzzWindow(f *testing.F) {
 
 func TestWindow_model(t *testing.T) {
 	random := newRandom(1)
-	rounds := 300
+	rounds := 120
 	if testing.Short() {
 		rounds = 30
 	}

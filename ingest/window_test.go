@@ -417,7 +417,7 @@ func TestWindow_bounds(t *testing.T) {
 // A day of a channel: the sequence wraps, 64-bit counters and times do not.
 func TestWindow_aDay(t *testing.T) {
 	w := NewWindow(WindowConfig{})
-	const wraps = 30
+	const wraps = 10
 	packets := wraps << 16
 	step := 24 * time.Hour / time.Duration(packets)
 	payload := []byte{1}

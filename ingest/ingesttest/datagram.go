@@ -24,7 +24,7 @@ func Datagram(seq uint16, ssrc uint32, ts []byte) []byte {
 
 // TS returns n TS packets that can be told from those of any other number: the
 // number stands behind the 4-byte header of each, big endian, and the packet's
-// place after it.
+// place after it. The rest is filler without sync bytes.
 func TS(number uint32, n int) []byte {
 	b := make([]byte, 0, n*mpegts.PacketSize)
 	for i := range n {
@@ -33,7 +33,7 @@ func TS(number uint32, n int) []byte {
 			mpegts.SyncByte, 0x01, 0x00, 0x10|byte(i&0x0f),
 			byte(number>>24), byte(number>>16), byte(number>>8), byte(number), byte(i))
 		for len(b) < start+mpegts.PacketSize {
-			b = append(b, byte(number)^byte(len(b)))
+			b = append(b, 0x80|byte(number)^byte(len(b)))
 		}
 	}
 	return b
