@@ -25,11 +25,12 @@ const (
 // window follows them and none of them is lost.
 type rival struct {
 	ssrc    uint32
-	packets []arrival
+	packets []stray
 	bytes   int
 }
 
-type arrival struct {
+// stray is a packet of the rival.
+type stray struct {
 	seq     uint16
 	at      time.Duration
 	payload []byte
@@ -59,7 +60,7 @@ func (w *Window) consider(p Packet, at time.Duration, out [][]byte) [][]byte {
 			neighbour = true
 		}
 	}
-	r.packets = append(r.packets, arrival{p.Seq, at, w.pool.copy(p.Payload)})
+	r.packets = append(r.packets, stray{p.Seq, at, w.pool.copy(p.Payload)})
 	r.bytes += len(p.Payload)
 	if w.convinced(p, at, neighbour) {
 		return w.follow(out)

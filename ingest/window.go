@@ -29,7 +29,7 @@ type Packet struct {
 // it is copied and waits; the hole before it is given up when the packet has
 // waited for the hold time or the window is full, whichever is first. Packets
 // that do not fit the numbering (rival.go) wait apart until they have shown to
-// be the sender's new numbering or a stray.
+// be the sender's new numbering, or strays.
 //
 // A Window is not safe for concurrent use.
 type Window struct {
