@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-const lots = 1 << 40
+const lots = 1 << 30
 
 // drive runs a list of operations, two bytes each, against a channel and checks
 // every byte that its viewers are sent. The model is the stream's own counter:
