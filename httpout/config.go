@@ -1,0 +1,96 @@
+package httpout
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Config holds the settings of a Server. The zero value works.
+type Config struct {
+	// Interface is the name of the network interface to join groups on where a
+	// request names none. Default: empty, the routing table's choice.
+	Interface string
+
+	// MaxClients limits the viewers at one time. Default 0: no limit.
+	MaxClients int
+
+	// Hosts are the names that the Host header may hold, without port, in any
+	// case; IPv6 addresses with or without brackets. Default: empty, any.
+	Hosts []string
+
+	// CORS is the value of Access-Control-Allow-Origin, such as "*". Default:
+	// empty, no such headers.
+	CORS string
+
+	// Version is the program's version, for the status.
+	Version string
+
+	// HeaderTimeout is the time that a client has to send its request, or its
+	// body, and to take an answer that is no stream. Default 5 s. Reconfigure
+	// does not change it.
+	HeaderTimeout time.Duration
+
+	// IdleTimeout is the time that a connection may stay open between two
+	// requests. Default 30 s. Reconfigure does not change it.
+	IdleTimeout time.Duration
+
+	// MaxPending limits the connections that are no viewers: those without a
+	// request and those whose stream has not started. Default 1024.
+	// Reconfigure does not change it.
+	MaxPending int
+
+	// MaxPendingPerAddress is the same for one client address. Default 64. It
+	// does not count for unix sockets. Reconfigure does not change it.
+	MaxPendingPerAddress int
+
+	// Logger takes the log. Default: none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.HeaderTimeout <= 0 {
+		c.HeaderTimeout = 5 * time.Second
+	}
+	if c.IdleTimeout <= 0 {
+		c.IdleTimeout = 30 * time.Second
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = 1024
+	}
+	if c.MaxPendingPerAddress <= 0 {
+		c.MaxPendingPerAddress = 64
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// allowsHost reports whether a request with this Host header may be served: the
+// name is compared, the port is not, since there may be a port forward in front.
+func (c Config) allowsHost(header string) bool {
+	if len(c.Hosts) == 0 {
+		return true
+	}
+	name := hostName(header)
+	for _, host := range c.Hosts {
+		if name != "" && strings.EqualFold(name, hostName(host)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hostName cuts port, brackets and final dot off a host.
+func hostName(s string) string {
+	if inside, ok := strings.CutPrefix(s, "["); ok {
+		inside, _, _ = strings.Cut(inside, "]")
+		return inside
+	}
+	// More than one colon: an IPv6 address without brackets, as in a setting.
+	if strings.Count(s, ":") == 1 {
+		s, _, _ = strings.Cut(s, ":")
+	}
+	return strings.TrimSuffix(s, ".")
+}

@@ -1,0 +1,108 @@
+package httpout
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parseQuery reads the parameters that concern a stream. Where one is given
+// twice, the first counts. Parameters that it does not know are not looked at.
+func (t *Target) parseQuery(query string) error {
+	values := make(map[string]string)
+	for pair := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		if key = unescape(key); knownParameters[key] {
+			if _, given := values[key]; !given {
+				values[key] = unescape(value)
+			}
+		}
+	}
+	if err := t.parseInterface(values); err != nil {
+		return err
+	}
+	if err := t.parseFCC(values["fcc"], values["fcc-type"]); err != nil {
+		return err
+	}
+	if v := values["fec"]; v != "" {
+		if port, err := strconv.ParseUint(v, 10, 16); err == nil && port != 0 {
+			t.FEC = uint16(port)
+		} else {
+			t.ignore("fec", v, "expected a port from 1 to 65535")
+		}
+	}
+	if v := values["rejoin_time"]; v != "" {
+		if seconds, err := strconv.ParseUint(v, 10, 16); err == nil {
+			t.RejoinTime = time.Duration(seconds) * time.Second
+		} else {
+			t.ignore("rejoin_time", v, "expected seconds from 0 to 65535")
+		}
+	}
+	return nil
+}
+
+var knownParameters = map[string]bool{
+	"r2h-ifname": true, "ifname": true, "ifindex": true,
+	"fcc": true, "fcc-type": true, "fec": true, "rejoin_time": true,
+}
+
+// parseInterface takes the interface from r2h-ifname, else its alias ifname,
+// else ifindex. Whether there is such an interface is Resolve's business.
+func (t *Target) parseInterface(values map[string]string) error {
+	for _, key := range []string{"r2h-ifname", "ifname"} {
+		if name := values[key]; name != "" {
+			t.Spec.Interface = name
+			return nil
+		}
+	}
+	if v := values["ifindex"]; v != "" {
+		index, err := strconv.ParseInt(v, 10, 32)
+		if err != nil || index <= 0 {
+			return badRequest("unknown interface: expected the number of one in ifindex, found %s", quote(v))
+		}
+		t.Spec.Interface, t.InterfaceIndex = "", int(index)
+	}
+	return nil
+}
+
+// parseFCC reads the fast-channel-change server. What only fast channel change
+// would miss is left aside, so that the plain stream still plays; a missing
+// port is a mistake worth telling, since nothing could ever answer.
+func (t *Target) parseFCC(server, dialect string) error {
+	if server == "" || server == "0" {
+		return nil
+	}
+	if addr, err := netip.ParseAddr(server); err == nil && addr.Is6() || strings.HasPrefix(server, "[") {
+		t.ignore("fcc", server, "fast channel change has no IPv6 form")
+		return nil
+	}
+	host, port, ok := strings.Cut(server, ":")
+	if !ok {
+		return badRequest("expected fcc=HOST:PORT, found no port in %s", quote(server))
+	}
+	if _, rest, err := parsePort(port, "port"); err != nil || rest != "" {
+		return badRequest("expected fcc=HOST:PORT with a port from 1 to 65535, found %s", quote(server))
+	}
+	addr, name, rest, err := parseHost(host, "host")
+	if err != nil || rest != "" {
+		t.ignore("fcc", server, "no such host")
+		return nil
+	}
+	t.FCC = hostText(addr, name) + ":" + port
+	switch dialect {
+	case FCCTelecom, FCCHuawei:
+		t.FCCType = dialect
+	default:
+		t.FCCType = FCCTelecom
+		if dialect != "" {
+			t.ignore("fcc-type", dialect, "expected telecom or huawei, taken for telecom")
+		}
+	}
+	return nil
+}
+
+// ignore notes that a parameter plays no part.
+func (t *Target) ignore(key, value, why string) {
+	t.Ignored = append(t.Ignored, key+"="+quote(value)+": "+why)
+}

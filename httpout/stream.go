@@ -1,0 +1,160 @@
+package httpout
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"zapcast/fanout"
+	"zapcast/ingest"
+)
+
+const (
+	streamType = "video/mp2t"
+	noCache    = "no-cache, no-store"
+
+	// retryAfter is when a viewer that found no slot should ask again, in
+	// seconds: about the time that a player takes to close a stream it has left.
+	retryAfter = "5"
+
+	// maxAgent bounds what is kept of a User-Agent, in bytes, for the viewer's
+	// whole stay.
+	maxAgent = 200
+)
+
+// stream answers GET and HEAD on a stream URL, of which rest is what follows
+// the prefix. HEAD opens nothing. GET waits until the stream can start, then
+// the connection is the engine's.
+func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, rest string, received time.Time) error {
+	target, err := parseStream(rest)
+	if err != nil {
+		return err
+	}
+	if len(target.Ignored) > 0 {
+		config.Logger.Info("parameters ignored", "client", r.RemoteAddr, "parameters", strings.Join(target.Ignored, "; "))
+	}
+	spec, err := s.resolver.flow(r.Context(), target, config.Interface)
+	if err != nil {
+		return err
+	}
+	if r.Method == http.MethodHead {
+		header := w.Header()
+		header.Set("Content-Type", streamType)
+		header.Set("Connection", "close")
+		header.Set("Cache-Control", noCache)
+		header.Set("R2H-Upstream-Protocol", "multicast")
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+
+	c, ok := r.Context().Value(connKey{}).(*conn)
+	if !ok {
+		return errors.New("httpout: stream over a connection that is not the server's")
+	}
+	client := clientKey{addr: c.addr, agent: clip(r.UserAgent(), maxAgent)}
+	if !s.slots.take(client, config.MaxClients) {
+		s.counters.limit.Add(1)
+		w.Header().Set("Retry-After", retryAfter)
+		return refusal(http.StatusServiceUnavailable, "too many viewers: all %d places are taken", config.MaxClients)
+	}
+	viewer := fanout.Viewer{
+		Client:    clientName(r.RemoteAddr),
+		URL:       strings.Clone(r.RequestURI),
+		Agent:     client.agent,
+		Requested: received,
+		Done:      func() { s.slots.give(client) },
+	}
+	lease, err := s.engine.Open(r.Context(), spec.String(), multicast(spec))
+	if err != nil {
+		viewer.Done()
+		return s.openFailed(config, r, target, spec, err)
+	}
+	if _, _, err := http.NewResponseController(w).Hijack(); err != nil {
+		lease.Close()
+		viewer.Done()
+		return err
+	}
+	viewer.Conn = c.detach()
+	viewer.Header = streamHeader(r, config.CORS, lease.Payload())
+	if err := prepare(viewer.Conn); err != nil {
+		config.Logger.Debug("cannot set socket options", "client", viewer.Client, "err", err)
+	}
+	if err := lease.Attach(viewer); err != nil {
+		config.Logger.Debug("viewer lost at the start", "client", viewer.Client, "channel", spec.String(), "err", err)
+	}
+	return nil
+}
+
+// multicast returns what opens spec as a source.
+func multicast(spec ingest.FlowSpec) fanout.OpenFunc {
+	return func(receiver ingest.Receiver) (ingest.Source, error) {
+		source, err := ingest.OpenMulticast(receiver, spec)
+		if err != nil {
+			return nil, err
+		}
+		return source, nil
+	}
+}
+
+// openFailed makes the answer to a viewer out of the reason why a channel did
+// not open.
+func (s *Server) openFailed(config *Config, r *http.Request, target Target, spec ingest.FlowSpec, err error) error {
+	if s.ctx.Err() != nil {
+		return refusal(http.StatusServiceUnavailable, "%v", errShuttingDown)
+	}
+	if r.Context().Err() != nil {
+		s.counters.gone.Add(1)
+		return errGone
+	}
+	config.Logger.Warn("stream does not start", "client", clientName(r.RemoteAddr), "channel", spec.String(), "err", err)
+	s.failures.add(failure{Channel: spec.String(), Reason: oneLine(err.Error()), At: time.Now()})
+	asked := target.Spec.Interface != "" || target.InterfaceIndex != 0
+	if asked && errors.Is(err, ingest.ErrInterface) {
+		return refusal(http.StatusBadRequest, "%v", err)
+	}
+	s.counters.noStream.Add(1)
+	return refusal(http.StatusServiceUnavailable, "%v", err)
+}
+
+// streamHeader is the response header of a stream, whole. There is no length:
+// the body ends with the connection.
+func streamHeader(r *http.Request, cors, payload string) []byte {
+	var b strings.Builder
+	line := func(key, value string) {
+		b.WriteString(key + ": " + value + "\r\n")
+	}
+	if r.ProtoAtLeast(1, 1) {
+		b.WriteString("HTTP/1.1 200 OK\r\n")
+	} else {
+		b.WriteString("HTTP/1.0 200 OK\r\n")
+	}
+	line("Server", serverName)
+	line("Date", time.Now().UTC().Format(http.TimeFormat))
+	line("Content-Type", streamType)
+	line("Connection", "close")
+	line("Cache-Control", noCache)
+	line("R2H-Upstream-Protocol", "multicast")
+	if payload != "" {
+		line("R2H-Upstream-Payload", payload)
+	}
+	if cors != "" {
+		line("Access-Control-Allow-Origin", cors)
+		line("Access-Control-Expose-Headers", exposedHeaders)
+	}
+	b.WriteString("\r\n")
+	return []byte(b.String())
+}
+
+// clientName is a peer's address for logs and status.
+func clientName(remote string) string {
+	if remote == "" || remote == "@" {
+		return "unix"
+	}
+	return remote
+}
+
+// clip returns a copy of the beginning of s, so that nothing longer is kept.
+func clip(s string, most int) string {
+	return strings.Clone(s[:min(len(s), most)])
+}
