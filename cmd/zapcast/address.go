@@ -1,0 +1,95 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// A Unix socket's path fits, with its final zero, into the 108 bytes of
+// sockaddr_un (104 on the BSDs).
+const maxSocketPath = 103
+
+// normalAddress checks an address to listen on and returns the one way to
+// write it: "/path.sock" or "HOST:PORT", with an empty host for every address.
+func normalAddress(s string) (string, bool) {
+	if strings.HasPrefix(s, "/") {
+		return s, len(s) <= maxSocketPath && !strings.ContainsRune(s, 0) && !strings.HasSuffix(s, "/")
+	}
+	if !strings.Contains(s, ":") {
+		s = ":" + s
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || s[0] == '[' && !strings.Contains(host, ":") {
+		return "", false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return "", false
+	}
+	if host != "" {
+		var ok bool
+		if host, ok = normalHost(host); !ok {
+			return "", false
+		}
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), true
+}
+
+// normalHost checks a host name or a literal address (an IPv6 one with or
+// without brackets) and returns it in lower case and without brackets.
+func normalHost(s string) (string, bool) {
+	bare := s
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		bare = s[1 : len(s)-1]
+	}
+	if addr, err := netip.ParseAddr(bare); err == nil {
+		return addr.String(), addr.Is6() || bare == s
+	}
+	const maxName = 253 // RFC 1035 §2.3.4, without the final dot
+	if s == "" || len(s) > maxName {
+		return "", false
+	}
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_') {
+			return "", false
+		}
+	}
+	return strings.ToLower(s), true
+}
+
+// validInterface keeps out what no system takes for the name of an interface.
+// Whether there is one of that name is asked later, again and again.
+func validInterface(s string) bool {
+	const maxName = 63 // Linux has 15; other systems use whole words
+	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '/' || r == 0x7f }) &&
+		s == strings.TrimSpace(s)
+}
+
+// validOrigin accepts an origin (RFC 6454 §6.2), "*" or nothing.
+func validOrigin(s string) bool {
+	if s == "" || s == "*" {
+		return true
+	}
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Scheme+"://"+u.Host == s
+}
+
+// openURL returns the address at which a viewer opens a channel through a
+// listener: GROUP and PORT, and HOST where it listens everywhere, are left for
+// the reader to fill in.
+func openURL(addr net.Addr) string {
+	if addr.Network() == "unix" {
+		return "http://HOST/rtp/GROUP:PORT"
+	}
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = "HOST"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/rtp/GROUP:PORT"
+}

@@ -1,0 +1,205 @@
+package main
+
+import "time"
+
+// A setting is one thing that can be set. The table of settings is the only
+// place that knows a setting's name, default, range and meaning: the flags, the
+// reading of files, every message about a wrong value and docs/configuration.md
+// follow from it.
+type setting struct {
+	key     string // dotted path in the file
+	flag    string // name of the flag; empty: file only
+	param   string // what the flag's value is called in the usage
+	initial any    // default, as a file would give it
+	restart bool   // a reload leaves it as it was
+	doc     string // one or more sentences
+	value   func(*serveConfig) value
+}
+
+// A section is one table of the file.
+type section struct {
+	name string // empty: the keys before the first table
+	doc  string
+}
+
+var sections = []section{
+	{"", "What every installation may want to set."},
+	{"multicast", "How streams are joined and received."},
+	{"memory", "How much of the streams is kept for instant starts."},
+	{"viewer", "How one viewer is served."},
+	{"http", "Who may ask."},
+	{"engine", "For comparison and for the rare system on which acceleration misbehaves."},
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+var settings = []setting{
+	{
+		key: "listen", flag: "listen", param: "ADDRESS", initial: ":5140",
+		doc: "Where requests are taken: `[ADDR:]PORT`, or the absolute path of a Unix socket. An IPv6 address stands in brackets (`[::1]:5140`). " +
+			"A port alone listens on every address; port 0 takes any free one. " +
+			"A socket (`/run/zapcast/http.sock`) is made with mode 0660 and removed at the end.",
+		value: func(c *serveConfig) value {
+			return texts{&c.listen, 1, `[ADDR:]PORT or the absolute path of a socket, such as ":5140"`, normalAddress}
+		},
+	},
+	{
+		key: "interface", flag: "interface", param: "IF", initial: "",
+		doc: "Network interface on which groups are joined, unless a request names another. Empty: the routing table's choice.",
+		value: func(c *serveConfig) value {
+			return text{&c.iface, `the name of an interface such as "eth0"`, validInterface}
+		},
+	},
+	{
+		key: "max-clients", flag: "max-clients", param: "N", initial: int64(1024),
+		doc:   "Viewers served at the same time. One more is answered 503.",
+		value: func(c *serveConfig) value { return count{&c.maxClients, 1, 1_000_000} },
+	},
+	{
+		key: "loops", flag: "loops", param: "N", initial: int64(1), restart: true,
+		doc:   "Loops that move the streams, each on a processor of its own. One carries some Gbit/s; more than there are processors gains nothing.",
+		value: func(c *serveConfig) value { return count{&c.loops, 1, 256} },
+	},
+	{
+		key: "log-level", flag: "log-level", param: "LEVEL", initial: "info",
+		doc:   "Least weight of the lines that are logged.",
+		value: func(c *serveConfig) value { return choice{&c.logLevel, []string{"debug", "info", "warn", "error"}} },
+	},
+	{
+		key: "multicast.silence", initial: "5s",
+		doc:   "A running stream that stays silent for longer than this ends for its viewers.",
+		value: func(c *serveConfig) value { return duration{&c.silence, time.Second, 10 * time.Minute, ""} },
+	},
+	{
+		key: "multicast.linger", initial: "15s",
+		doc:   "How long a group stays joined after its last viewer has left, so that zapping back is instant.",
+		value: func(c *serveConfig) value { return duration{&c.linger, time.Second, time.Hour, "leave at once"} },
+	},
+	{
+		key: "multicast.refresh", initial: "0s", restart: true,
+		doc: "How often memberships are reported again without leaving, for networks whose querier is missing. " +
+			"It needs CAP_NET_RAW; without it a warning says so.",
+		value: func(c *serveConfig) value { return duration{&c.refresh, 5 * time.Second, time.Hour, "off"} },
+	},
+	{
+		key: "multicast.receive-buffer", initial: "4MiB", restart: true,
+		doc: "Socket buffer asked of the kernel for each group. With CAP_NET_ADMIN all of it is granted, else as much as the " +
+			"sysctl net.core.rmem_max allows.",
+		value: func(c *serveConfig) value { return size{&c.receiveBuffer, 64 * kib, 256 * mib} },
+	},
+	{
+		key: "memory.history", initial: "32MiB",
+		doc:   "Memory for the histories of all channels together. Channels that nobody watches give theirs up first.",
+		value: func(c *serveConfig) value { return size{&c.history, 1 * mib, 1 << 40} },
+	},
+	{
+		key: "memory.channel-history", initial: "8MiB",
+		doc: "Memory for the history of one channel, which reaches back to its last random-access point. " +
+			"2 s of a 20 Mbit/s stream are 5 MB. At most memory.history.",
+		value: func(c *serveConfig) value { return size{&c.channelHistory, 256 * kib, 1 << 40} },
+	},
+	{
+		key: "viewer.lag", initial: "10s",
+		doc:   "How far a viewer may fall behind, in time.",
+		value: func(c *serveConfig) value { return duration{&c.lag, time.Second, 10 * time.Minute, ""} },
+	},
+	{
+		key: "viewer.lag-bytes", initial: "16MiB",
+		doc:   "How far a viewer may fall behind, in bytes of the stream. What is reached first counts.",
+		value: func(c *serveConfig) value { return size{&c.lagBytes, 1 * mib, 1 * gib} },
+	},
+	{
+		key: "viewer.slow", initial: "skip",
+		doc:   "What happens to a viewer that is too far behind: `skip` moves it to the newest random-access point, `close` ends its response.",
+		value: func(c *serveConfig) value { return choice{&c.slow, []string{"skip", "close"}} },
+	},
+	{
+		key: "viewer.flush", initial: "100ms",
+		doc:   "How long packets may be gathered before they are sent on. Less is dearer, more adds to the delay; the first picture never waits for it.",
+		value: func(c *serveConfig) value { return duration{&c.flush, time.Millisecond, time.Second, ""} },
+	},
+	{
+		key: "viewer.start-wait", initial: "4s",
+		doc: "How long a request waits for the first packets of a stream and a point at which a decoder can start. " +
+			"Without any packet it is then answered 503 with the reason.",
+		value: func(c *serveConfig) value { return duration{&c.startWait, 100 * time.Millisecond, time.Minute, ""} },
+	},
+	{
+		key: "http.hosts", initial: []any{},
+		doc: "Names under which the server may be addressed (the Host header, without its port). Empty: any. " +
+			"A list keeps web pages of strangers from reaching the server through a name of theirs.",
+		value: func(c *serveConfig) value {
+			return texts{&c.hosts, 0, `a host name or address without a port, such as "tv.example.net"`, normalHost}
+		},
+	},
+	{
+		key: "http.cors", initial: "",
+		doc: "Origin whose pages may read the streams with scripts (Access-Control-Allow-Origin): `*` for any, empty for none.",
+		value: func(c *serveConfig) value {
+			return text{&c.cors, `an origin such as "https://tv.example.net", "*" or ""`, validOrigin}
+		},
+	},
+	{
+		key: "engine.plain", initial: false, restart: true,
+		doc:   "Serve through the portable path, without the system's batched and zero-copy calls. The same bytes, at several times the price.",
+		value: func(c *serveConfig) value { return truth{&c.plain} },
+	},
+}
+
+// A serveConfig is everything that serve can be told. defaultConfig makes a
+// good one; fields may then be set at will.
+type serveConfig struct {
+	listen     []string
+	iface      string
+	maxClients int
+	loops      int
+	logLevel   string
+
+	silence       time.Duration
+	linger        time.Duration
+	refresh       time.Duration
+	receiveBuffer int64
+
+	history        int64
+	channelHistory int64
+
+	lag       time.Duration
+	lagBytes  int64
+	slow      string
+	flush     time.Duration
+	startWait time.Duration
+
+	hosts []string
+	cors  string
+
+	plain bool
+
+	// origin says where a setting was made ("zapcast.toml:12", "--listen"),
+	// by key. What is missing here has its default.
+	origin map[string]string
+}
+
+// defaultConfig returns the configuration of a server that is told nothing.
+func defaultConfig() serveConfig {
+	cfg := serveConfig{origin: map[string]string{}}
+	for _, s := range settings {
+		if err := s.value(&cfg).set(s.initial); err != nil {
+			panic("main: default of " + s.key + ": " + err.Error())
+		}
+	}
+	return cfg
+}
+
+// settingOf returns the setting with a key.
+func settingOf(key string) (setting, bool) {
+	for _, s := range settings {
+		if s.key == key {
+			return s, true
+		}
+	}
+	return setting{}, false
+}
