@@ -21,6 +21,7 @@ type command struct {
 }
 
 var commands = []command{
+	{"serve", "take multicast and serve it over HTTP", runServe},
 	{"check", "check a configuration without starting", runCheck},
 	{"version", "print the version", runVersion},
 }

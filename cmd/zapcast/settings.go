@@ -62,7 +62,7 @@ var settings = []setting{
 	{
 		key: "loops", flag: "loops", param: "N", initial: int64(1), restart: true,
 		doc:   "Loops that move the streams, each on a processor of its own. One carries some Gbit/s; more than there are processors gains nothing.",
-		value: func(c *serveConfig) value { return count{&c.loops, 1, 256} },
+		value: func(c *serveConfig) value { return count{&c.loops, 1, 64} },
 	},
 	{
 		key: "log-level", flag: "log-level", param: "LEVEL", initial: "info",

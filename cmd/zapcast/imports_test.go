@@ -1,0 +1,99 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// arrows says what each package may import: packages of this module by their
+// folder, and other modules' packages, all that begin with the path. The
+// standard library is free to all. A new arrow is a decision about the
+// architecture; a new module is one about what the program is made of.
+var arrows = map[string][]string{
+	"mpegts":            {},
+	"ingest":            {"mpegts", "golang.org/x/sys/unix", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
+	"ingest/ingesttest": {"ingest", "mpegts", "github.com/pion/rtp"},
+	"fanout":            {"ingest", "mpegts", "golang.org/x/sys/unix"},
+	"httpout":           {"fanout", "ingest", "golang.org/x/sys/unix"},
+	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
+	"bench":             {"golang.org/x/sys/unix"},
+	"cmd/zapcast":       {"httpout", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2"},
+}
+
+// moduleImports lists the imports of every package of the module, by folder,
+// for all systems at once and without those of tests.
+func moduleImports(t *testing.T) map[string][]string {
+	t.Helper()
+	const root, module = "../..", "zapcast/"
+	found := map[string]map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if path != root && (name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		folder = filepath.ToSlash(folder)
+		if found[folder] == nil {
+			found[folder] = map[string]bool{}
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			first, _, _ := strings.Cut(imported, "/")
+			if ours, ok := strings.CutPrefix(imported, module); ok {
+				found[folder][ours] = true
+			} else if strings.Contains(first, ".") { // the standard library has no host
+				found[folder][imported] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for folder, imports := range found {
+		out[folder] = slices.Sorted(maps.Keys(imports))
+	}
+	return out
+}
+
+func TestImports_followTheArrows(t *testing.T) {
+	for folder, imports := range moduleImports(t) {
+		allowed, ok := arrows[folder]
+		if !ok {
+			t.Errorf("%s: got a package without a row in the table of arrows", folder)
+		}
+		for _, imported := range imports {
+			fits := func(path string) bool { return imported == path || strings.HasPrefix(imported, path+"/") && strings.Contains(path, ".") }
+			if !slices.ContainsFunc(allowed, fits) {
+				t.Errorf("%s: got an import of %s, want one of %q", folder, imported, allowed)
+			}
+		}
+	}
+}

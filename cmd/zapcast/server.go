@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"zapcast/fanout"
+	"zapcast/httpout"
+)
+
+// requestsLinger is how long a stop waits for requests that are being answered
+// (a status page, a refusal). With the engine's second it keeps a stop below
+// two.
+const requestsLinger = 500 * time.Millisecond
+
+// A server is the running program: listeners, the HTTP front and the engine.
+// Its methods are for one goroutine.
+type server struct {
+	started   serveConfig // what the engine was made with
+	cfg       serveConfig // what applies now
+	log       *slog.Logger
+	engine    *fanout.Engine
+	http      *httpout.Server
+	listeners map[string]net.Listener // by address as configured
+	serving   sync.WaitGroup          // one per listener
+}
+
+// openServer starts a server. On an error nothing stays open.
+func openServer(cfg serveConfig, log *slog.Logger) (*server, error) {
+	s := &server{started: cfg, cfg: cfg, log: log, listeners: map[string]net.Listener{}}
+	fresh, err := s.openListeners(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if s.engine, err = fanout.New(cfg.engineConfig(log)); err != nil {
+		closeAll(fresh)
+		return nil, err
+	}
+	s.http = httpout.New(cfg.httpConfig(log), s.engine)
+	if err := cfg.interfaceFault(); err != nil {
+		log.Warn("groups cannot be joined now", "err", err)
+	}
+	s.serve(fresh)
+	return s, nil
+}
+
+// startServer starts a server that lives until ctx ends. It returns once the
+// listeners are open: addr is where the first of them listens, and wait blocks
+// until the end, when everything is closed.
+func startServer(ctx context.Context, cfg serveConfig, log *slog.Logger) (addr string, wait func() error, err error) {
+	s, err := openServer(cfg, log)
+	if err != nil {
+		return "", nil, err
+	}
+	addr = s.listeners[cfg.listen[0]].Addr().String()
+	return addr, func() error {
+		<-ctx.Done()
+		return s.close()
+	}, nil
+}
+
+// serve takes listeners into use, in the order of the configuration.
+func (s *server) serve(fresh map[string]net.Listener) {
+	for _, address := range s.cfg.listen {
+		ln, ok := fresh[address]
+		if !ok {
+			continue
+		}
+		s.listeners[address] = ln
+		s.serving.Go(func() {
+			if err := s.http.Serve(ln); err != nil && !errors.Is(err, net.ErrClosed) {
+				s.log.Error("listener failed", "listen", address, "err", err)
+			}
+		})
+		s.log.Info("listening", "listen", ln.Addr().String(), "open", openURL(ln.Addr()))
+	}
+}
+
+// openListeners opens what cfg lists and s does not have yet: all of it, or
+// nothing.
+func (s *server) openListeners(cfg serveConfig) (map[string]net.Listener, error) {
+	fresh := map[string]net.Listener{}
+	for _, address := range cfg.listen {
+		if s.listeners[address] != nil {
+			continue
+		}
+		ln, err := listen(address)
+		if err != nil {
+			closeAll(fresh)
+			return nil, cfg.listenFault(address, err)
+		}
+		fresh[address] = ln
+	}
+	return fresh, nil
+}
+
+func closeAll(listeners map[string]net.Listener) {
+	for _, ln := range listeners {
+		ln.Close()
+	}
+}
+
+// reconfigure applies another configuration. Streams go on, listeners that stay
+// are not touched, and new ones are open before old ones close. On an error
+// everything is as before.
+func (s *server) reconfigure(next serveConfig) error {
+	fresh, err := s.openListeners(next)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		fresh, err = s.swapListeners(next)
+	}
+	if err != nil {
+		return err
+	}
+	s.cfg = next
+	s.engine.Reconfigure(next.engineConfig(s.log))
+	s.http.Reconfigure(next.httpConfig(s.log))
+	s.serve(fresh)
+	for _, address := range s.leaving(next) {
+		s.log.Info("no longer listening", "listen", s.listeners[address].Addr().String())
+		s.listeners[address].Close()
+		delete(s.listeners, address)
+	}
+	if keys := s.restartNeeded(next); len(keys) > 0 {
+		s.log.Warn("settings that apply after a restart", "keys", strings.Join(keys, ", "))
+	}
+	return nil
+}
+
+// swapListeners makes room for new listeners by closing those of ours that
+// leave and hold the same port, which exclude each other (":5140" and
+// "127.0.0.1:5140"). If that does not help, they are opened again.
+func (s *server) swapListeners(next serveConfig) (map[string]net.Listener, error) {
+	for _, old := range s.leaving(next) {
+		at := s.listeners[old].Addr().String()
+		if slices.ContainsFunc(next.listen, func(fresh string) bool { return samePort(at, fresh) }) {
+			s.listeners[old].Close()
+			delete(s.listeners, old)
+		}
+	}
+	fresh, err := s.openListeners(next)
+	if err != nil {
+		back, lost := s.openListeners(s.cfg)
+		if lost != nil {
+			s.log.Error("listener lost", "err", lost)
+		}
+		s.serve(back)
+	}
+	return fresh, err
+}
+
+// leaving lists the open listeners that next does not list.
+func (s *server) leaving(next serveConfig) []string {
+	var out []string
+	for address := range s.listeners {
+		if !slices.Contains(next.listen, address) {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// restartNeeded lists the keys of those settings that cannot change while the
+// engine runs and that differ from what it was started with.
+func (s *server) restartNeeded(next serveConfig) []string {
+	var keys []string
+	for _, st := range settings {
+		if st.restart && st.value(&s.started).text() != st.value(&next).text() {
+			keys = append(keys, st.key)
+		}
+	}
+	return keys
+}
+
+// close stops serving: no new requests, the viewers' sockets closed, the
+// groups left.
+func (s *server) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), requestsLinger)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	closeAll(s.listeners)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil // requests that still wait for a stream end with the engine
+	}
+	err = errors.Join(err, s.engine.Close())
+	s.serving.Wait()
+	return err
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"zapcast/fanout"
+	"zapcast/httpout"
+	"zapcast/ingest"
+)
+
+// engineConfig is what the engine is told.
+func (c *serveConfig) engineConfig(log *slog.Logger) fanout.Config {
+	receiver := ingest.ReceiverConfig{
+		ReadBuffer: int(c.receiveBuffer),
+		Refresh:    c.refresh,
+		Plain:      c.plain,
+		Logger:     log,
+	}
+	slow := fanout.Skip
+	if c.slow == "close" {
+		slow = fanout.Disconnect
+	}
+	return fanout.Config{
+		Loops:          c.loops,
+		Plain:          c.plain,
+		Receiver:       func() (ingest.Receiver, error) { return ingest.NewReceiver(receiver) },
+		Logger:         log,
+		History:        c.history,
+		ChannelHistory: c.channelHistory,
+		Linger:         orNever(c.linger),
+		Silence:        c.silence,
+		StartWait:      c.startWait,
+		Flush:          c.flush,
+		Lag:            c.lag,
+		LagBytes:       c.lagBytes,
+		Slow:           slow,
+	}
+}
+
+// orNever turns a zero, which packages take for "the default", into a negative
+// duration, which they take for "not at all".
+func orNever(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// httpConfig is what the HTTP front is told.
+func (c *serveConfig) httpConfig(log *slog.Logger) httpout.Config {
+	number, _ := buildVersion()
+	return httpout.Config{
+		Interface:  c.iface,
+		MaxClients: c.maxClients,
+		Hosts:      c.hosts,
+		CORS:       c.cors,
+		Version:    number,
+		Logger:     log,
+	}
+}
