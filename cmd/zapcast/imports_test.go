@@ -90,7 +90,9 @@ func TestImports_followTheArrows(t *testing.T) {
 			t.Errorf("%s: got a package without a row in the table of arrows", folder)
 		}
 		for _, imported := range imports {
-			fits := func(path string) bool { return imported == path || strings.HasPrefix(imported, path+"/") && strings.Contains(path, ".") }
+			fits := func(path string) bool {
+				return imported == path || strings.HasPrefix(imported, path+"/") && strings.Contains(path, ".")
+			}
 			if !slices.ContainsFunc(allowed, fits) {
 				t.Errorf("%s: got an import of %s, want one of %q", folder, imported, allowed)
 			}
