@@ -44,11 +44,17 @@ func openServer(cfg serveConfig, log *slog.Logger) (*server, error) {
 		return nil, err
 	}
 	s.http = httpout.New(cfg.httpConfig(log), s.engine)
-	if err := cfg.interfaceFault(); err != nil {
-		log.Warn("groups cannot be joined now", "err", err)
-	}
 	s.serve(fresh)
+	s.warnOfInterface()
 	return s, nil
+}
+
+// warnOfInterface says at once what requests would find out. Nothing stops for
+// it: interfaces come and go.
+func (s *server) warnOfInterface() {
+	if err := s.cfg.interfaceFault(); err != nil {
+		s.log.Warn("groups cannot be joined now", "err", err)
+	}
 }
 
 // startServer starts a server that lives until ctx ends. It returns once the
@@ -127,6 +133,7 @@ func (s *server) reconfigure(next serveConfig) error {
 		s.listeners[address].Close()
 		delete(s.listeners, address)
 	}
+	s.warnOfInterface()
 	if keys := s.restartNeeded(next); len(keys) > 0 {
 		s.log.Warn("settings that apply after a restart", "keys", strings.Join(keys, ", "))
 	}
