@@ -71,7 +71,8 @@ var settings = []setting{
 	},
 	{
 		key: "multicast.silence", initial: "5s",
-		doc:   "A running stream that stays silent for longer than this ends for its viewers.",
+		doc: "How long a source may bring nothing: a request that waits for its first data is answered 503 with what was seen, " +
+			"a running stream ends for its viewers. At half of it the group is joined again.",
 		value: func(c *serveConfig) value { return duration{&c.silence, time.Second, 10 * time.Minute, ""} },
 	},
 	{
@@ -124,8 +125,7 @@ var settings = []setting{
 	},
 	{
 		key: "viewer.start-wait", initial: "4s",
-		doc: "How long a request waits for the first packets of a stream and a point at which a decoder can start. " +
-			"Without any packet it is then answered 503 with the reason.",
+		doc:   "How long a request waits for a point at which a decoder can start, once packets come. Then the stream starts anyway.",
 		value: func(c *serveConfig) value { return duration{&c.startWait, 100 * time.Millisecond, time.Minute, ""} },
 	},
 	{
@@ -145,7 +145,7 @@ var settings = []setting{
 	},
 	{
 		key: "engine.plain", initial: false, restart: true,
-		doc:   "Serve through the portable path, without the system's batched and zero-copy calls. The same bytes, at several times the price.",
+		doc:   "Serve through the portable path, without the system's batched and zero-copy calls. The same bytes at a higher price.",
 		value: func(c *serveConfig) value { return truth{&c.plain} },
 	},
 }
