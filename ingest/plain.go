@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -95,7 +96,7 @@ type plainFlow struct {
 	membership *membership
 	conn       *net.UDPConn
 	group      groupConn
-	arrival    func(oob []byte) (to net.IP, index int) // nil: the system does not tell
+	parse      func(oob []byte) (to net.IP, index int) // nil: the system does not tell
 	index      atomic.Int32                            // of the interface that is joined on
 
 	ring       [plainSlots]plainSlot
@@ -125,7 +126,7 @@ func (f *plainFlow) chooseFamily() {
 		f.group = conn
 		if conn.SetControlMessage(ipv4.FlagDst|ipv4.FlagInterface, true) == nil {
 			var cm ipv4.ControlMessage
-			f.arrival = func(oob []byte) (net.IP, int) {
+			f.parse = func(oob []byte) (net.IP, int) {
 				if cm.Parse(oob) != nil {
 					return nil, 0
 				}
@@ -138,7 +139,7 @@ func (f *plainFlow) chooseFamily() {
 	f.group = conn
 	if conn.SetControlMessage(ipv6.FlagDst|ipv6.FlagInterface, true) == nil {
 		var cm ipv6.ControlMessage
-		f.arrival = func(oob []byte) (net.IP, int) {
+		f.parse = func(oob []byte) (net.IP, int) {
 			if cm.Parse(oob) != nil {
 				return nil, 0
 			}
@@ -150,6 +151,7 @@ func (f *plainFlow) chooseFamily() {
 // fill reads until the socket is closed.
 func (f *plainFlow) fill() {
 	defer close(f.done)
+	var arrival arrival
 	// Both families' control messages fit with room to spare.
 	buf, oob := make([]byte, maxDatagram), make([]byte, 256)
 	for {
@@ -161,7 +163,7 @@ func (f *plainFlow) fill() {
 			time.Sleep(readPause)
 			continue
 		}
-		if f.arrival != nil && !f.meant(oob[:oobn]) {
+		if f.parse != nil && !f.meant(arrival.of(oob[:oobn], f.parse)) {
 			continue
 		}
 		tail := f.tail.Load()
@@ -177,10 +179,26 @@ func (f *plainFlow) fill() {
 }
 
 // meant tells whether a datagram came to the group, by the interface.
-func (f *plainFlow) meant(oob []byte) bool {
-	to, index := f.arrival(oob)
-	addr, _ := netip.AddrFromSlice(to)
-	return addr.Unmap() == f.spec.Group.Addr() && int32(index) == f.index.Load()
+func (f *plainFlow) meant(to netip.Addr, index int) bool {
+	return to == f.spec.Group.Addr() && int32(index) == f.index.Load()
+}
+
+// An arrival is where the last datagram came to. The control messages of one
+// stream are all alike, and parsing them allocates.
+type arrival struct {
+	oob   []byte
+	to    netip.Addr
+	index int
+}
+
+func (a *arrival) of(oob []byte, parse func([]byte) (net.IP, int)) (to netip.Addr, index int) {
+	if !bytes.Equal(oob, a.oob) {
+		ip, index := parse(oob)
+		to, _ := netip.AddrFromSlice(ip)
+		a.to, a.index = to.Unmap(), index
+		a.oob = append(a.oob[:0], oob...)
+	}
+	return a.to, a.index
 }
 
 func (f *plainFlow) Read(limit int) (datagrams [][]byte, more bool) {

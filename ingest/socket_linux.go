@@ -118,6 +118,7 @@ func trueSize(datagram int) int64 {
 	const (
 		around = 426
 		skbuff = 256
+		least  = 1024 // small ones come from a cache of odd sizes below it
 	)
-	return int64(1)<<bits.Len(uint(datagram+around-1)) + skbuff
+	return max(least, int64(1)<<bits.Len(uint(datagram+around-1))) + skbuff
 }

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package ingest
+
+import "testing"
+
+func countDescriptors(t *testing.T) int { return 0 }
+
+func membershipOf(f Flow) *membership { return f.(*plainFlow).membership }
