@@ -75,7 +75,7 @@ func routeAnswer(b []byte) (index int, err error) {
 		if m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4 {
 			return 0, unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
 		}
-		if m.Header.Type != unix.RTM_NEWROUTE {
+		if m.Header.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg {
 			continue
 		}
 		attributes, err := syscall.ParseNetlinkRouteAttr(m)
