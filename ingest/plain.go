@@ -47,7 +47,7 @@ func newPlainReceiver(cfg ReceiverConfig) *plainReceiver {
 }
 
 func (r *plainReceiver) Open(spec FlowSpec) (Flow, error) {
-	if err := spec.check(); err != nil {
+	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
 	f := &plainFlow{receiver: r, spec: spec, done: make(chan struct{}), pace: pace{room: plainSlots}}

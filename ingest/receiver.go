@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"time"
 )
 
@@ -57,30 +56,17 @@ func (c ReceiverConfig) withDefaults() ReceiverConfig {
 // without a named interface when the routing table changes its mind. The
 // receiver's Close may be called once its flows are closed, from any goroutine.
 //
-// Open fails with ErrInterface (wrapped) when the named interface does not
-// exist, and with an error that says in a sentence what is wrong when there is
-// no route to the group or the kernel refuses the join. An interface that is
-// down or has no address is no error: the flow's Status warns of it.
+// Open fails as FlowSpec.Validate does, with ErrInterface (wrapped) when the
+// named interface does not exist, and with an error that says in a sentence
+// what is wrong when there is no route to the group or the kernel refuses the
+// join. An interface that is down or has no address is no error: the flow's
+// Status warns of it.
 func NewReceiver(cfg ReceiverConfig) (Receiver, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Plain {
 		return newPlainReceiver(cfg), nil
 	}
 	return newReceiver(cfg), nil
-}
-
-// check refuses what no socket could join, before a socket is opened.
-func (s FlowSpec) check() error {
-	group := s.Group.Addr()
-	switch {
-	case !group.IsMulticast() || group.Is4In6():
-		return fmt.Errorf("ingest: join %s: not a multicast group", s.Group)
-	case s.Group.Port() == 0:
-		return fmt.Errorf("ingest: join %s: port 0", s.Group)
-	case s.Source != (netip.Addr{}) && (s.Source.Is4() != group.Is4() || s.Source.IsMulticast() || s.Source.IsUnspecified()):
-		return fmt.Errorf("ingest: join %s: %s cannot be its sender", s.Group, s.Source)
-	}
-	return nil
 }
 
 // joinError names the group and, where it is known, the interface.

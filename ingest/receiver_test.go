@@ -234,13 +234,13 @@ func TestReceiver_refusesWhatCannotBeJoined(t *testing.T) {
 		if !errors.Is(err, ErrInterface) {
 			t.Errorf("missing interface: got %v, want ErrInterface", err)
 		}
-		f(FlowSpec{}, "not a multicast group")
-		f(FlowSpec{Group: netip.MustParseAddrPort("192.0.2.1:5000"), Interface: lo}, "not a multicast group")
-		f(FlowSpec{Group: netip.MustParseAddrPort("[::ffff:239.1.1.1]:5000"), Interface: lo}, "not a multicast group")
+		f(FlowSpec{}, "no group address")
+		f(FlowSpec{Group: netip.MustParseAddrPort("192.0.2.1:5000"), Interface: lo}, "not multicast")
+		f(FlowSpec{Group: netip.MustParseAddrPort("[::ffff:239.1.1.1]:5000"), Interface: lo}, "IPv4 address written as IPv6")
 		f(FlowSpec{Group: netip.AddrPortFrom(group.Addr(), 0), Interface: lo}, "port 0")
-		f(FlowSpec{Group: group, Source: netip.MustParseAddr("2001:db8::1"), Interface: lo}, "cannot be its sender")
-		f(FlowSpec{Group: group, Source: netip.MustParseAddr("239.1.1.1"), Interface: lo}, "cannot be its sender")
-		f(FlowSpec{Group: group, Source: netip.IPv4Unspecified(), Interface: lo}, "cannot be its sender")
+		f(FlowSpec{Group: group, Source: netip.MustParseAddr("2001:db8::1"), Interface: lo}, "different families")
+		f(FlowSpec{Group: group, Source: netip.MustParseAddr("239.1.1.1"), Interface: lo}, "not a unicast address")
+		f(FlowSpec{Group: group, Source: netip.IPv4Unspecified(), Interface: lo}, "not a unicast address")
 	})
 }
 

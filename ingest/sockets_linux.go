@@ -46,7 +46,7 @@ func newReceiver(cfg ReceiverConfig) Receiver {
 }
 
 func (r *socketReceiver) Open(spec FlowSpec) (Flow, error) {
-	if err := spec.check(); err != nil {
+	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
 	f := &socketFlow{receiver: r, spec: spec, slab: r.slab}
