@@ -22,12 +22,22 @@ type failures struct {
 	list []failure
 }
 
-func (f *failures) add(new failure) {
+// add notes a failure. It reports whether that is news: not the same again, as
+// when a player tries a dead channel over and over.
+func (f *failures) add(new failure) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := slices.DeleteFunc(f.list, func(old failure) bool { return old.Channel == new.Channel })
+	news = true
+	list := slices.DeleteFunc(f.list, func(old failure) bool {
+		if old.Channel != new.Channel {
+			return false
+		}
+		news = old.Reason != new.Reason
+		return true
+	})
 	list = slices.Insert(list, 0, new)
 	f.list = list[:min(len(list), keptFailures)]
+	return news
 }
 
 func (f *failures) snapshot() []failure {

@@ -59,3 +59,9 @@ func (s *slots) give(client clientKey) {
 	}
 	s.clients[client] = h
 }
+
+func (s *slots) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}

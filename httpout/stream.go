@@ -107,8 +107,9 @@ func (s *Server) openFailed(config *Config, r *http.Request, target Target, spec
 		s.counters.gone.Add(1)
 		return errGone
 	}
-	config.Logger.Warn("stream does not start", "client", clientName(r.RemoteAddr), "channel", spec.String(), "err", err)
-	s.failures.add(failure{Channel: spec.String(), Reason: oneLine(err.Error()), At: time.Now()})
+	if s.failures.add(failure{Channel: spec.String(), Reason: oneLine(err.Error()), At: time.Now()}) {
+		config.Logger.Warn("stream does not start", "client", clientName(r.RemoteAddr), "channel", spec.String(), "err", err)
+	}
 	asked := target.Spec.Interface != "" || target.InterfaceIndex != 0
 	if asked && errors.Is(err, ingest.ErrInterface) {
 		return refusal(http.StatusBadRequest, "%v", err)
