@@ -5,7 +5,7 @@ import "time"
 const (
 	// blockBytes is the size of a memory batch. It is the unit in which memory
 	// is taken from the system and given back.
-	blockBytes = 256 << 10
+	blockBytes = 64 << 10
 	// fileBytes is where a memfd batch is closed: often enough that history can
 	// be freed in small steps, seldom enough that making the file costs nothing.
 	fileBytes = 1 << 20

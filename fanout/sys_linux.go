@@ -223,13 +223,15 @@ func (f *memfile) readAt(p []byte, off int64) int {
 	return n
 }
 
-// seal makes sure that the content never changes again.
+// seal makes sure that the content never changes again. F_SEAL_WRITE would wait
+// for TCP to let go of the pages (mm/memfd.c, memfd_wait_for_pins);
+// F_SEAL_FUTURE_WRITE, of Linux 5.1, does not, and nothing is mapped here.
 func (f *memfile) seal() {
 	if f.sealed {
 		return
 	}
 	f.sealed = true
-	_, _ = unix.FcntlInt(uintptr(f.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE|unix.F_SEAL_SEAL)
+	_, _ = unix.FcntlInt(uintptr(f.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL)
 }
 
 func (f *memfile) close() { _ = unix.Close(f.fd) }
