@@ -144,7 +144,7 @@ func (c *channel) randomAccess(pos int64) {
 			v.parked = false
 			c.parked--
 			c.enter(v)
-			c.dirty = turnBytes // he is due
+			c.dirty = flushBytes // he is due
 		}
 		if v.target < 0 && v.pos <= pos {
 			v.target = pos
@@ -158,7 +158,7 @@ func (c *channel) service() {
 	if c.source == nil {
 		return
 	}
-	flush := c.dirty > 0 && (c.dirty >= turnBytes || l.now.Sub(c.flushed) >= l.cfg.Flush)
+	flush := c.dirty > 0 && (c.dirty >= flushBytes || l.now.Sub(c.flushed) >= l.cfg.Flush)
 	if flush {
 		c.flush()
 	}

@@ -23,7 +23,9 @@ const (
 	// turnDatagrams and turnBytes bound what one source may bring and what one
 	// viewer may take before all others have had their turn.
 	turnDatagrams = 256
-	turnBytes     = 256 << 10
+	turnBytes     = 2 * flushBytes
+	// flushBytes is how much a shared batch may gather before it is sent.
+	flushBytes = 256 << 10
 )
 
 // A loop is one strand of the data plane: its channels, their viewers, and the
