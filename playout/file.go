@@ -43,8 +43,13 @@ type packetReader struct {
 	offset int64 // of the next packet
 }
 
-func newPacketReader(name string, r io.Reader) *packetReader {
-	return &packetReader{name: name, r: bufio.NewReaderSize(r, readSize)}
+// reset begins with another file. The zero value has none.
+func (r *packetReader) reset(name string, file io.Reader) {
+	if r.r == nil {
+		r.r = bufio.NewReaderSize(nil, readSize)
+	}
+	r.r.Reset(file)
+	r.name, r.offset = name, 0
 }
 
 // next returns the next packet, which is valid until the next call. At the end

@@ -39,6 +39,7 @@ type timeline struct {
 	rate Rate
 	emit func(packet []byte, at time.Duration) error
 
+	reader packetReader
 	stamp  mpegts.Restamper
 	span   []byte // whole packets, the first of them due at now27M
 	raw    int    // where in span the packets not yet restamped begin
@@ -88,8 +89,8 @@ func (t *timeline) run(files []File, loop bool) error {
 	}
 }
 
-// play plays one file up to its last PCR. What comes behind that stays in the
-// span. The ends of the file are given if it was played before.
+// play plays one file. What comes behind its last PCR stays in the span, unless
+// the rate is constant. The ends of the file are given if it was played before.
 func (t *timeline) play(f File, known *ends) error {
 	src, err := f.Open()
 	if err != nil {
@@ -98,8 +99,9 @@ func (t *timeline) play(f File, known *ends) error {
 	defer src.Close()
 
 	t.cur = &pass{name: f.Name, clockPID: noPID, joined: t.before == nil}
-	for r := newPacketReader(f.Name, src); ; {
-		p, err := r.next()
+	t.reader.reset(f.Name, src)
+	for {
+		p, err := t.reader.next()
 		if err == io.EOF {
 			break
 		}
@@ -118,6 +120,9 @@ func (t *timeline) play(f File, known *ends) error {
 	}
 	t.restamp()
 	t.before = t.cur
+	if t.rate.BitsPerSecond > 0 {
+		return t.close(0)
+	}
 	return nil
 }
 
@@ -188,7 +193,7 @@ func (t *timeline) join(known *ends) int64 {
 	if known == nil {
 		known = &t.cur.ends
 	}
-	shift, length := seam(&t.before.ends, known, t.before.estimate(t.held()))
+	shift, length := seam(&t.before.ends, known, t.before.estimate(t.before.waiting+t.cur.waiting))
 	t.stamp.Loop((shift%mpegts.ClockWrap27M + mpegts.ClockWrap27M) % mpegts.ClockWrap27M)
 	t.cur.joined = true
 	return length
