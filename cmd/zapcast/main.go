@@ -23,6 +23,8 @@ type command struct {
 var commands = []command{
 	{"serve", "take multicast and serve it over HTTP", runServe},
 	{"check", "check a configuration without starting", runCheck},
+	{"send", "play TS files out as multicast", runSend},
+	{"demo", "try it: synthetic channels and a server on this machine", runDemo},
 	{"version", "print the version", runVersion},
 }
 
