@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPlayer_inANamespace sends in a network namespace of its own, with nothing
+// TestNetns_playerInANamespaceOfItsOwn sends in a network namespace of its own, with nothing
 // in it but the loopback interface and a card without a cable. No route leads
 // to an IPv4 group, neither here nor there. A time to live of 0 keeps what is
 // sent on this host; it is delivered all the same.
-func TestPlayer_inANamespace(t *testing.T) {
+func TestNetns_playerInANamespaceOfItsOwn(t *testing.T) {
 	unable := t.Skipf
 	if os.Getenv("ZAPCAST_TEST_NET") == "1" {
 		unable = t.Fatalf

@@ -29,7 +29,7 @@ type Config struct {
 // Stats counts what a player has done. Datagrams are those of the stream;
 // what has been sent is counted per destination.
 type Stats struct {
-	Position  time.Duration // how far the stream is
+	Position  time.Duration // when the last datagram taken is due, from the beginning
 	Datagrams int64
 	Bytes     int64 // of TS packets
 

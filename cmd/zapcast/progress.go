@@ -41,8 +41,7 @@ func (p *progress) finish(s playout.Stats) {
 		fmt.Fprintf(p.w, "\r%*s\r", p.width, "")
 	}
 	took := time.Since(p.start)
-	fmt.Fprintf(p.w, "sent %v of stream in %v, %s: %s, seed %d\n",
-		s.Position.Round(time.Millisecond), took.Round(time.Millisecond), bitRate(s.Bytes, took), events(s), p.seed)
+	fmt.Fprintf(p.w, "%v, %s: %s, seed %d\n", took.Round(10*time.Millisecond), bitRate(s.Bytes, took), events(s), p.seed)
 }
 
 // events lists what happened, as far as it did.

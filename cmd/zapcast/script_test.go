@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"sync"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"zapcast/mpegts"
 )
 
 // The test binary, called zapcast, is the program.
@@ -30,13 +33,22 @@ func TestScripts(t *testing.T) {
 			"await":    await,
 			"signal":   signalAll,
 			"get":      get,
+			"stream":   stream,
 			"took":     took,
 			"occupy":   occupy,
 			"notified": notified,
 		},
 		Setup: func(env *testscript.Env) error {
+			clips, err := filepath.Abs("clips")
+			if err != nil {
+				return err
+			}
+			loopback, err := loopbackInterface()
+			if err != nil {
+				return err
+			}
 			env.Vars = append(
-				env.Vars, "JOURNAL_STREAM=", "NOTIFY_SOCKET=",
+				env.Vars, "JOURNAL_STREAM=", "NOTIFY_SOCKET=", "CLIPS="+clips, "LOOPBACK="+loopback,
 				"GORACE=atexit_sleep_ms=0", // the race detector would add a second to each run
 			)
 			return nil
@@ -116,6 +128,28 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if want := args[0]; strconv.Itoa(resp.StatusCode) != want {
 		ts.Fatalf("got %s, want %s", resp.Status, want)
+	}
+}
+
+// stream URL PACKETS: opens a stream and reads that many TS packets.
+func stream(ts *testscript.TestScript, neg bool, args []string) {
+	packets, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	if neg {
+		ts.Fatalf("usage: stream URL PACKETS")
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	resp, err := client.Get(args[0])
+	ts.Check(err)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("got %s, want 200", resp.Status)
+	}
+	b := make([]byte, packets*mpegts.PacketSize)
+	_, err = io.ReadFull(resp.Body, b)
+	ts.Check(err)
+	if !mpegts.Whole(b) {
+		ts.Fatalf("%s is no row of whole TS packets", args[0])
 	}
 }
 
