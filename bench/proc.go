@@ -22,7 +22,7 @@ func tree(pid int) []int {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
 		for _, f := range files {
 			b, _ := os.ReadFile(f)
-			for _, s := range strings.Fields(string(b)) {
+			for s := range strings.FieldsSeq(string(b)) {
 				if n, err := strconv.Atoi(s); err == nil {
 					pids = append(pids, n)
 				}

@@ -219,23 +219,24 @@ func (t *trial) summary() string {
 	if t.Error != "" {
 		return "ERROR: " + t.Error
 	}
-	s := fmt.Sprintf("CPU %6.2f%%  PSS %7.2f  USS %7.2f MiB", t.CPU, t.PSS, t.USS)
+	var s strings.Builder
+	s.WriteString(fmt.Sprintf("CPU %6.2f%%  PSS %7.2f  USS %7.2f MiB", t.CPU, t.PSS, t.USS))
 	if t.Join != nil {
 		cold, warm := t.Join.Cold, t.Join.Warm
-		s += fmt.Sprintf("  first byte cold %.1f warm %.1f ms", median(cold.Byte), median(warm.Byte))
+		s.WriteString(fmt.Sprintf("  first byte cold %.1f warm %.1f ms", median(cold.Byte), median(warm.Byte)))
 		if len(cold.RAP) > 0 {
-			s += fmt.Sprintf("  decodable cold %.0f warm %.1f ms", median(cold.Decodable), median(warm.Decodable))
+			s.WriteString(fmt.Sprintf("  decodable cold %.0f warm %.1f ms", median(cold.Decodable), median(warm.Decodable)))
 		}
 	} else {
-		s += fmt.Sprintf("  rate %.3f  load CPU %.0f%% (gen %.0f read %.0f)", t.MinRate, t.LoadCPUBusy, t.GenCPU, t.ReadCPU)
+		s.WriteString(fmt.Sprintf("  rate %.3f  load CPU %.0f%% (gen %.0f read %.0f)", t.MinRate, t.LoadCPUBusy, t.GenCPU, t.ReadCPU))
 	}
 	for _, f := range t.faults() {
-		s += "  " + f
+		s.WriteString("  " + f)
 	}
 	if len(t.Marks) > 0 {
-		s += "  [" + strings.Join(t.Marks, ", ") + "]"
+		s.WriteString("  [" + strings.Join(t.Marks, ", ") + "]")
 	}
-	return s
+	return s.String()
 }
 
 // faults names what went wrong with packets, if anything.

@@ -137,12 +137,13 @@ type call struct {
 // open makes one request on a connection of its own.
 func (f *front) open(method, target string, headers ...string) call {
 	f.t.Helper()
-	head := method + " " + target + " HTTP/1.1\r\nHost: test\r\n"
+	var head strings.Builder
+	head.WriteString(method + " " + target + " HTTP/1.1\r\nHost: test\r\n")
 	for _, h := range headers {
-		head += h + "\r\n"
+		head.WriteString(h + "\r\n")
 	}
 	c := f.dial()
-	io.WriteString(c, head+"\r\n")
+	io.WriteString(c, head.String()+"\r\n")
 	response, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
 	if err != nil {
 		f.t.Fatalf("%s %.80s: %v", method, target, err)

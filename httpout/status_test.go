@@ -38,12 +38,12 @@ func fieldPaths(t reflect.Type, path string) (paths []string) {
 	case t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Time]():
 		return []string{path}
 	}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if path != "" {
 			name = path + "." + name
 		}
-		paths = append(paths, fieldPaths(t.Field(i).Type, name)...)
+		paths = append(paths, fieldPaths(field.Type, name)...)
 	}
 	return paths
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -146,9 +147,7 @@ func TestNetns_interfaceComesBack(t *testing.T) {
 			scoped := FlowSpec{Group: netip.MustParseAddrPort("[ff02::7:1]:5000"), Interface: "eth7"}
 			flows["IPv6, of the link"] = open(t, r, scoped)
 			specs := map[string]FlowSpec{"routed": routed, "IPv6, of the link": scoped}
-			for name, spec := range netnsSpecs {
-				specs[name] = spec
-			}
+			maps.Copy(specs, netnsSpecs)
 
 			ip(t, "-n "+ns.rx+" link del eth7")
 			for name, f := range flows {
