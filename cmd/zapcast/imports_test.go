@@ -24,7 +24,7 @@ var arrows = map[string][]string{
 	"httpout":           {"fanout", "ingest", "golang.org/x/sys/unix"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"bench":             {"golang.org/x/sys/unix"},
-	"cmd/zapcast":       {"httpout", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2"},
+	"cmd/zapcast":       {"httpout", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }
 
 // moduleImports lists the imports of every package of the module, by folder,

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -33,6 +34,9 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
+	var tidying sync.WaitGroup
+	tidying.Go(func() { tidy(ctx, log) })
+	defer tidying.Wait()
 	tell(log, stateReady)
 	for {
 		select {
