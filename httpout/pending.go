@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// pending holds the connections that the engine does not have yet: silent ones,
-// idle ones, requests being answered, viewers who wait for a first picture.
-// They are bounded, so that a flood of connections that say nothing costs a
-// fixed number of descriptors and goroutines.
+// pending holds the connections that have no viewer's place: silent ones, idle
+// ones, requests being answered. Viewers, those who wait for a first picture too,
+// have a limit of their own. What is pending is bounded, so that a flood of
+// connections that say nothing costs a fixed number of descriptors and goroutines.
 type pending struct {
 	total, perAddress int // limits
 

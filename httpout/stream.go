@@ -58,6 +58,7 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 		w.Header().Set("Retry-After", retryAfter)
 		return refusal(http.StatusServiceUnavailable, "too many viewers: all %d places are taken", config.MaxClients)
 	}
+	s.pending.remove(c) // he has a place: a channel that starts slowly may keep many of one address waiting
 	viewer := fanout.Viewer{
 		Client:    clientName(r.RemoteAddr),
 		URL:       strings.Clone(r.RequestURI),
