@@ -9,8 +9,11 @@ const (
 	// fileBytes is where a memfd batch is closed: often enough that history can
 	// be freed in small steps, seldom enough that making the file costs nothing.
 	fileBytes = 1 << 20
-	// spareBlocks bounds the memory blocks that a loop keeps for reuse.
+	// A loop keeps spareBlocks memory blocks for reuse, and one for each
+	// spareShare that are in use: mapping and clearing fresh ones costs more than
+	// the copies that go into them.
 	spareBlocks = 4
+	spareShare  = 8
 )
 
 // A batch is a contiguous piece of a channel's stream.
@@ -47,12 +50,14 @@ func (b *batch) read(p []byte, pos int64) int {
 // A store gives batches their room and takes it back.
 type store struct {
 	spare [][]byte
+	used  int   // memory blocks in use
 	share bool  // memfd batches are possible here
 	bytes int64 // held by all batches
 	scratch
 }
 
 func (s *store) block() []byte {
+	s.used++
 	if n := len(s.spare); n > 0 {
 		b := s.spare[n-1]
 		s.spare = s.spare[:n-1]
@@ -63,13 +68,15 @@ func (s *store) block() []byte {
 
 func (s *store) free(b *batch) {
 	s.bytes -= int64(b.n)
-	switch {
-	case b.file != nil:
+	if b.file != nil {
 		b.file.close()
-	case len(s.spare) < spareBlocks:
-		s.spare = append(s.spare, b.mem[:blockBytes])
-	default:
-		freeBlock(b.mem[:blockBytes])
+	} else {
+		s.used--
+		s.spare = append(s.spare, b.mem)
+		for n := len(s.spare) - 1; n >= spareBlocks+s.used/spareShare; n-- {
+			freeBlock(s.spare[n])
+			s.spare = s.spare[:n]
+		}
 	}
 	b.mem, b.file = nil, nil
 }

@@ -1,8 +1,0 @@
-//go:build linux && (amd64 || arm64 || loong64 || mips64 || mips64le || ppc64 || ppc64le || riscv64 || s390x)
-
-package fanout
-
-import "golang.org/x/sys/unix"
-
-// sysSendfile is the sendfile(2) that takes a 64-bit offset.
-const sysSendfile = unix.SYS_SENDFILE
