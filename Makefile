@@ -3,6 +3,7 @@
 
 GO       ?= go
 FUZZTIME ?= 10s
+BENCH    ?=
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 
@@ -24,8 +25,9 @@ test-net: ## the tests in network namespaces alone (root); a missing right is a 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	.ci/fuzz $(FUZZTIME)
 
-bench: ## CPU, memory and losses of the whole program, on loopback
-	$(GO) run ./bench
+bench: build ## CPU, memory and losses against the floor, on loopback (root; BENCH='--cases all' for more)
+	$(GO) build -o bin/bench ./bench
+	bin/bench --peer zapcast=bin/zapcast $(BENCH)
 
 lint: ## format, vet, staticcheck, tidiness, known vulnerabilities
 	.ci/lint
