@@ -38,6 +38,7 @@ type channel struct {
 	reserved int // leases told to start, not attached yet
 	parked   int // viewers who wait for a random-access point
 
+	known     bool // the scanner knows the tables, and has since c.rescan
 	random    bool // there has been a random-access point
 	randomPos int64
 	randomAt  time.Time
@@ -93,8 +94,25 @@ func (c *channel) Append(ts [][]byte) {
 		}
 		c.dirty += n
 	}
+	if !c.known && c.scan.Rule() != mpegts.Unknown {
+		c.known = true
+		c.rescan()
+	}
 	if pos, ok := c.scan.RandomAccess(); ok && (!c.random || pos != c.randomPos) {
 		c.randomAccess(pos)
+	}
+}
+
+// rescan looks through what was kept while the tables were unknown: a stream
+// whose first random-access point came before its first tables starts there, and
+// not one point later.
+func (c *channel) rescan() {
+	const most = 256 * packetBytes
+	pos := (c.chain.start() + packetBytes - 1) / packetBytes * packetBytes
+	for pos < c.chain.end {
+		ts := c.chain.read(nil, pos, most)
+		c.scan.Scan(ts, pos)
+		pos += int64(len(ts))
 	}
 }
 
@@ -220,6 +238,9 @@ func (c *channel) floor() int64 {
 		}
 		if pos, ok := c.scan.Candidate(); ok {
 			keep = min(keep, pos)
+		}
+		if !c.known && c.chain.bytes() <= c.loop.cfg.ChannelHistory {
+			keep = c.chain.start()
 		}
 	}
 	for _, v := range c.viewers {

@@ -269,6 +269,37 @@ func TestHistory_staysWithinItsBudgets(t *testing.T) {
 	r.loop.shutdown()
 }
 
+func TestColdStart_findsThePointBeforeTheFirstTables(t *testing.T) {
+	s := &testStream{gop: 50, size: 20}
+	s.packets(2) // the tables that stand before the first random-access point
+	r := newRig(Config{})
+	w := &waiter{ready: make(chan error, 1)}
+	r.loop.join("test", w)
+	for range 30 {
+		r.src.queue = append(r.src.queue, s.packets(7))
+		r.turn(2 * time.Millisecond)
+	}
+	if len(w.ready) != 0 {
+		t.Fatal("a viewer could start before there were tables")
+	}
+	s.tables, s.cc[testPMT] = false, s.cc[0] // tables come again, between two points
+	first := s.counter
+	var pat, pmt [packetBytes]byte
+	tables := &testStream{gop: 50, size: 20, counter: s.counter}
+	tables.packet(pat[:])
+	tables.packet(pmt[:])
+	s.counter = tables.counter
+	r.src.queue = append(r.src.queue, append(pat[:], pmt[:]...))
+	r.turn(2 * time.Millisecond)
+	if len(w.ready) != 1 {
+		t.Fatalf("no start at the point before the tables of packet %d; rule %v, random %v", first, r.ch.scan.Rule(), r.ch.random)
+	}
+	if !r.ch.chain.holds(r.ch.randomPos) || r.ch.randomPos != 0 {
+		t.Errorf("random-access point: want position 0, held, got %d", r.ch.randomPos)
+	}
+	r.loop.shutdown()
+}
+
 func TestRadio_startsAtOnceAndKeepsNothing(t *testing.T) {
 	s := &testStream{size: 20}
 	r := live(Config{}, s, 100)
