@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -24,6 +25,8 @@ const (
 	testPMT   = 0x1f0
 	testVideo = 0x101
 )
+
+var testFiller = bytes.Repeat([]byte{0xee}, packetBytes)
 
 func (s *testStream) header(p []byte, pid uint16, start bool) {
 	p[0], p[1], p[2], p[3] = 0x47, byte(pid>>8), byte(pid), 0x10|s.cc[pid]
@@ -79,9 +82,7 @@ func (s *testStream) packet(p []byte) {
 		s.tables = false
 		s.left = s.size - 1
 		s.header(p, testVideo, true)
-		for i := range p[4:] {
-			p[4+i] = 0xee
-		}
+		copy(p[4:], testFiller)
 		copy(p[4:], []byte{0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5, 0x21, 0, 1, 0, 1, 0, 0, 0, 1, 9, 0xf0})
 		nal := []byte{0, 0, 1, 0x41, 0x9a}
 		if s.isRandom() {
@@ -92,9 +93,7 @@ func (s *testStream) packet(p []byte) {
 	default:
 		s.left--
 		s.header(p, testVideo, false)
-		for i := range p[4:] {
-			p[4+i] = 0xee
-		}
+		copy(p[4:], testFiller)
 	}
 	binary.BigEndian.PutUint64(p[180:], s.counter)
 	s.counter++
@@ -108,8 +107,9 @@ type testViewer struct {
 	part  []byte
 	count uint64 // counter of the next packet
 	begun bool
-	want  bool // a random-access point must come next, after tables
-	skips int  // jumps forward seen
+	want  bool   // a random-access point must come next, after tables
+	pids  [2]int // of the last two packets
+	skips int    // jumps forward seen
 	err   error
 	total int64
 	ended bool
@@ -118,8 +118,14 @@ type testViewer struct {
 var _ conn = (*testViewer)(nil)
 
 func (c *testViewer) take(b []byte) {
-	for _, x := range b {
-		c.part = append(c.part, x)
+	for len(b) > 0 {
+		if len(c.part) == 0 && len(b) >= packetBytes {
+			c.packet(b[:packetBytes])
+			b = b[packetBytes:]
+			continue
+		}
+		n := min(len(b), packetBytes-len(c.part))
+		c.part, b = append(c.part, b[:n]...), b[n:]
 		if len(c.part) == packetBytes {
 			c.packet(c.part)
 			c.part = c.part[:0]
@@ -141,7 +147,12 @@ func (c *testViewer) packet(p []byte) {
 	}
 	pid := int(p[1]&0x1f)<<8 | int(p[2])
 	n := binary.BigEndian.Uint64(p[180:])
+	before := c.pids
+	c.pids = [2]int{before[1], pid}
 	if p[3]&0x10 == 0 { // no payload: the mark of a jump
+		if before != [2]int{0, testPMT} {
+			c.fail("packets of PID %#x before the mark of a jump, want tables", before)
+		}
 		c.want = true
 		return
 	}
@@ -188,11 +199,15 @@ func (c *testViewer) writev(parts [][]byte) (int, error) {
 }
 
 func (c *testViewer) sendFile(f *memfile, off int64, n int) (int, error) {
-	b := make([]byte, n)
-	if m := f.readAt(b, off); m != n {
-		return 0, fmt.Errorf("memfd gave %d of %d bytes", m, n)
+	b := make([]byte, min(n, c.room))
+	if m := f.readAt(b, off); m != len(b) {
+		return 0, fmt.Errorf("memfd gave %d of %d bytes", m, len(b))
 	}
-	return c.write(b)
+	sent, err := c.write(b)
+	if err == nil && sent < n {
+		err = errAgain
+	}
+	return sent, err
 }
 
 func (c *testViewer) close() { c.ended = true }
