@@ -2,6 +2,7 @@ package httpout
 
 import (
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -82,15 +83,16 @@ func (c Config) allowsHost(header string) bool {
 	return false
 }
 
-// hostName cuts port, brackets and final dot off a host.
+// hostName cuts port, brackets and final dot off a host, and writes an IPv6
+// address as short as it can be.
 func hostName(s string) string {
 	if inside, ok := strings.CutPrefix(s, "["); ok {
-		inside, _, _ = strings.Cut(inside, "]")
-		return inside
-	}
-	// More than one colon: an IPv6 address without brackets, as in a setting.
-	if strings.Count(s, ":") == 1 {
+		s, _, _ = strings.Cut(inside, "]")
+	} else if strings.Count(s, ":") == 1 { // more: an IPv6 address without brackets, as in a setting
 		s, _, _ = strings.Cut(s, ":")
+	}
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return addr.String()
 	}
 	return strings.TrimSuffix(s, ".")
 }

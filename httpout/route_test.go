@@ -194,7 +194,7 @@ func TestServer_checksHost(t *testing.T) {
 	for host, want := range map[string]string{
 		"tv.example": "200", "tv.example:5140": "200", "TV.Example:80": "200", "tv.example.": "200",
 		"192.0.2.1": "200", "192.0.2.1:9": "200",
-		"[2001:db8::1]": "200", "[2001:DB8::1]:5140": "200", "[fd00::1]:1": "200",
+		"[2001:db8::1]": "200", "[2001:DB8::1]:5140": "200", "[2001:db8:0:0::1]:5140": "200", "[fd00::1]:1": "200",
 		"": "400", "evil.example": "400", "tv.example.evil": "400", "192.0.2.2": "400", "[2001:db8::2]": "400", ":5140": "400", "xtv.example": "400",
 	} {
 		got := f.raw("GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: " + host + "\r\n\r\n")
