@@ -67,8 +67,8 @@ func TestServer_waitingViewersAreNotPending(t *testing.T) {
 		c := f.dial()
 		io.WriteString(c, "GET /rtp/239.9.9.9:5000 HTTP/1.1\r\nHost: test\r\n\r\n")
 		waiting = append(waiting, c)
+		f.eventually("the request waits", func() bool { return f.slots.count() == len(waiting) }) // until then it is pending
 	}
-	f.eventually("all requests wait", func() bool { return f.slots.count() == viewers })
 	if answer, _ := f.request("GET", "/healthz"); answer.StatusCode != 200 {
 		t.Errorf("another request meanwhile: got %s, want 200", answer.Status)
 	}
