@@ -252,6 +252,8 @@ func TestNetns_interfacesThatWillNotDo(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, ns namespaces) {
 		ip(t, "-n "+ns.rx+" link add eth7.12 type veth peer name peer12 netns "+ns.tx)
 		ip(t, "-n "+ns.rx+" link set eth7.12 addrgenmode none up")
+		ip(t, "-n "+ns.rx+" link add eth7.13 type veth peer name peer13 netns "+ns.tx)
+		ip(t, "-n "+ns.rx+" link set eth7.13 multicast off up")
 		ip(t, "-n "+ns.rx+" link set eth8 down")
 		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			group := netip.MustParseAddrPort("239.7.0.1:5000")
@@ -273,6 +275,16 @@ func TestNetns_interfacesThatWillNotDo(t *testing.T) {
 				return f
 			}
 			warned("eth7.12", "interface eth7.12 has no IPv4 address")
+			good := open(t, r, FlowSpec{Group: group, Interface: "eth7"})
+			flagless := warned("eth7.13", "interface eth7.13 does not do multicast")
+			if warnings := status(good).Warnings; len(warnings) > 0 {
+				t.Errorf("eth7 beside it: got warnings %q, want none", warnings)
+			}
+			send(t, ns.sender(t, 7, "192.0.2.2"), group, "data")
+			if got := receive(t, r, good, 1); !slices.Equal(got, []string{"data"}) {
+				t.Errorf("eth7 beside an interface without multicast: got %q, want data", got)
+			}
+			receive(t, r, flagless, 0)
 			f := warned("eth8", "interface eth8 is down")
 			ip(t, "-n "+ns.rx+" link set eth8 up")
 			defer ip(t, "-n "+ns.rx+" link set eth8 down")

@@ -54,6 +54,11 @@ func (m *Multicast) Seen() string {
 	}
 	b.WriteString(", ")
 	b.WriteString(m.seen(s))
+	if m.packets == 0 {
+		for _, w := range s.Warnings {
+			b.WriteString("; " + w)
+		}
+	}
 	return b.String()
 }
 

@@ -33,6 +33,7 @@ type Receiver struct {
 	lent     [][]byte // the datagrams that the last Read returned
 	events   []string
 	refusals map[string]error
+	warnings map[string][]string
 	interval time.Duration
 	closed   bool
 }
@@ -41,7 +42,7 @@ var _ ingest.Receiver = (*Receiver)(nil)
 
 // NewReceiver returns a receiver without flows.
 func NewReceiver() *Receiver {
-	return &Receiver{refusals: make(map[string]error)}
+	return &Receiver{refusals: make(map[string]error), warnings: make(map[string][]string)}
 }
 
 // Send sends a copy of datagram to every open flow whose FlowSpec.String is
@@ -82,6 +83,13 @@ func (r *Receiver) Refuse(spec string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refusals[spec] = err
+}
+
+// Warn makes the flows of spec, open or not yet, tell warnings in their status.
+func (r *Receiver) Warn(spec string, warnings ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warnings[spec] = warnings
 }
 
 // SetInterval sets what the flows' Interval returns; zero at first.
@@ -185,6 +193,7 @@ func (f *flow) Status(s *ingest.Status) {
 	s.Interface, s.Local, s.Sender = f.status.Interface, f.status.Local, f.status.Sender
 	s.Datagrams, s.Overflow = f.status.Datagrams, f.status.Overflow
 	s.ReceiveBuffer = f.status.ReceiveBuffer
+	s.Warnings = append(s.Warnings, f.receiver.warnings[f.spec]...)
 }
 
 func (f *flow) Interval() time.Duration {
