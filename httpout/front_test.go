@@ -32,15 +32,19 @@ type front struct {
 
 func newFront(t *testing.T, config Config) *front {
 	t.Helper()
+	return newFrontOn(t, config, fanout.Config{StartWait: time.Millisecond, Silence: time.Second})
+}
+
+// newFrontOn is newFront with the settings of the engine.
+func newFrontOn(t *testing.T, config Config, engineConfig fanout.Config) *front {
+	t.Helper()
 	f := &front{t: t, network: ingesttest.NewReceiver(), log: new(logBuffer), serving: new(sync.WaitGroup)}
 	if config.Logger == nil {
 		config.Logger = testLogger(f.log)
 	}
-	engine, err := fanout.New(fanout.Config{
-		Receiver:  func() (ingest.Receiver, error) { return f.network, nil },
-		StartWait: time.Millisecond,
-		Silence:   time.Second,
-	})
+	engineConfig.Receiver = func() (ingest.Receiver, error) { return f.network, nil }
+	engineConfig.Logger = config.Logger
+	engine, err := fanout.New(engineConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
