@@ -127,7 +127,7 @@ func TestMulticast_kindsMixed(t *testing.T) {
 	}
 }
 
-// RTP-01: 84 bytes of a set-top box's greeting between the packets. With it
+// 84 bytes of a set-top box's greeting between the packets. With it
 // come the other kinds that are never part of the stream.
 func TestMulticast_strangers(t *testing.T) {
 	s := openGroup(t)
@@ -154,7 +154,7 @@ func TestMulticast_strangers(t *testing.T) {
 	}
 }
 
-// RTP-02: headers whose lengths contradict each other.
+// Headers whose lengths contradict each other.
 func TestMulticast_malformed(t *testing.T) {
 	s := openGroup(t)
 	bad := [][]byte{
@@ -210,7 +210,7 @@ func TestMulticast_anyPayloadTypeWithTS(t *testing.T) {
 	s.expect(want...)
 }
 
-// RTP-04: bare TS, then RTP, then bare TS on the same group.
+// Bare TS, then RTP, then bare TS on the same group.
 func TestMulticast_changesItsKind(t *testing.T) {
 	s := openGroup(t)
 	var want [][]byte
@@ -233,7 +233,7 @@ func TestMulticast_changesItsKind(t *testing.T) {
 	}
 }
 
-// RTP-05: keep-alive without payload.
+// Keep-alive without payload.
 func TestMulticast_keepAlive(t *testing.T) {
 	s := openGroup(t)
 	var want [][]byte
@@ -252,7 +252,7 @@ func TestMulticast_keepAlive(t *testing.T) {
 	}
 }
 
-// RTP-07: junk inside bare TS, at every place; the packet that it cuts is not
+// Junk inside bare TS, at every place; the packet that it cuts is not
 // forwarded, the ones around it are, and neither is junk.
 func TestMulticast_junkInsideBareTS(t *testing.T) {
 	for at := 0; at <= 7*188; at++ {
@@ -311,7 +311,7 @@ func TestMulticast_longPackets(t *testing.T) {
 	}
 }
 
-// RTP-08: a jump of the continuity counters is the sender's own affair.
+// A jump of the continuity counters is the sender's own affair.
 func TestMulticast_continuityJump(t *testing.T) {
 	s := openGroup(t)
 	var want [][]byte
@@ -328,7 +328,7 @@ func TestMulticast_continuityJump(t *testing.T) {
 	s.expect(want...)
 }
 
-// RTP-09: every packet twice.
+// Every packet twice.
 func TestMulticast_doubled(t *testing.T) {
 	s := openGroup(t)
 	var want [][]byte
@@ -345,7 +345,7 @@ func TestMulticast_doubled(t *testing.T) {
 	}
 }
 
-// ORD-07: time stamps play no part, constant or wild.
+// Time stamps play no part, constant or wild.
 func TestMulticast_timestampsPlayNoPart(t *testing.T) {
 	s := openGroup(t)
 	var want [][]byte
@@ -369,7 +369,7 @@ func TestMulticast_timestampsPlayNoPart(t *testing.T) {
 	}
 }
 
-// MC-14: datagrams of mixed sizes in bursts of 64.
+// Datagrams of mixed sizes in bursts of 64.
 func TestMulticast_mixedSizes(t *testing.T) {
 	for _, rtp := range []bool{true, false} {
 		s := openGroup(t)

@@ -78,7 +78,7 @@ func TestPeekRTP_everyTruncation(t *testing.T) {
 	}
 }
 
-// RTP-02: lengths that contradict each other.
+// Lengths that contradict each other.
 func TestPeekRTP_contradictions(t *testing.T) {
 	f := func(name string, b []byte, want int) {
 		t.Helper()

@@ -92,47 +92,47 @@ func TestWindow_cases(t *testing.T) {
 	}{
 		{"in order", func(l *line) { l.push(1, stream...) }, stream, WindowStats{}},
 
-		{"ORD-01 swapped at distance 1", func(l *line) {
+		{"swapped at distance 1", func(l *line) {
 			l.push(1, upTo(0, 20)...)
 			l.push(1, swapped(upTo(20, 120), 1)...)
 		}, stream, WindowStats{Reordered: 50}},
-		{"ORD-01 swapped at distance 8", func(l *line) {
+		{"swapped at distance 8", func(l *line) {
 			l.push(1, upTo(0, 20)...)
 			l.push(1, swapped(upTo(20, 120), 8)...)
 		}, stream, WindowStats{Reordered: 11 * 8}},
-		{"ORD-01 swapped at distance 16", func(l *line) {
+		{"swapped at distance 16", func(l *line) {
 			l.push(1, upTo(0, 20)...)
 			l.push(1, swapped(upTo(20, 120), 16)...)
 		}, stream, WindowStats{Reordered: 5 * 16}},
 
-		{"ORD-03 swapped around the wrap", func(l *line) { l.push(1, -3, -1, -2, 1, 0, 2) }, upTo(-3, 3), WindowStats{Reordered: 2}},
-		{"ORD-03 after a start in order", func(l *line) {
+		{"swapped around the wrap", func(l *line) { l.push(1, -3, -1, -2, 1, 0, 2) }, upTo(-3, 3), WindowStats{Reordered: 2}},
+		{"after a start in order", func(l *line) {
 			l.push(1, upTo(-20, -3)...)
 			l.push(1, -3, -1, -2, 1, 0, 2)
 		}, upTo(-20, 3), WindowStats{Reordered: 2}},
 
-		{"ORD-04 restart ahead, another SSRC", func(l *line) {
+		{"restart ahead, another SSRC", func(l *line) {
 			l.push(1, stream...)
 			l.push(2, upTo(20000, 20100)...)
 		}, append(upTo(0, 120), upTo(20000, 20100)...), WindowStats{Resyncs: 1}},
-		{"ORD-04 restart behind, another SSRC", func(l *line) {
+		{"restart behind, another SSRC", func(l *line) {
 			l.push(1, stream...)
 			l.push(2, upTo(-20000, -19900)...)
 		}, append(upTo(0, 120), upTo(-20000, -19900)...), WindowStats{Resyncs: 1}},
-		{"ORD-04 restart behind, the same SSRC", func(l *line) {
+		{"restart behind, the same SSRC", func(l *line) {
 			l.push(1, stream...)
 			l.push(1, upTo(-20000, -19900)...)
 		}, append(upTo(0, 120), upTo(-20000, -19900)...), WindowStats{Resyncs: 1}},
-		{"ORD-04 restart behind, reordered", func(l *line) {
+		{"restart behind, reordered", func(l *line) {
 			l.push(1, stream...)
 			l.push(1, swapped(upTo(-20000, -19900), 1)...)
 		}, append(upTo(0, 120), upTo(-20000, -19900)...), WindowStats{Resyncs: 1, Reordered: 50}},
-		{"ORD-04 restart while a hole is open", func(l *line) {
+		{"restart while a hole is open", func(l *line) {
 			l.push(1, without(118)...)
 			l.push(2, upTo(20000, 20100)...)
 		}, append(without(118), upTo(20000, 20100)...), WindowStats{Resyncs: 1, Lost: 1}},
 
-		{"ORD-05 jump ahead, the same SSRC", func(l *line) {
+		{"jump ahead, the same SSRC", func(l *line) {
 			l.push(1, stream...)
 			l.push(1, upTo(120+3423, 120+3500)...)
 		}, append(upTo(0, 120), upTo(120+3423, 120+3500)...), WindowStats{Resyncs: 1, Lost: 3423}},
@@ -141,12 +141,12 @@ func TestWindow_cases(t *testing.T) {
 			l.push(1, swapped(upTo(4000, 4100), 1)...)
 		}, append(upTo(0, 120), upTo(4000, 4100)...), WindowStats{Resyncs: 1, Lost: 4000 - 120, Reordered: 50}},
 
-		{"RTP-05 keep-alive has a number of its own", func(l *line) {
+		{"keep-alive has a number of its own", func(l *line) {
 			l.push(1, upTo(0, 60)...)
 			l.keepAlive(1, 60)
 			l.push(1, upTo(61, 120)...)
 		}, without(60), WindowStats{}},
-		{"RTP-05 keep-alive out of order", func(l *line) {
+		{"keep-alive out of order", func(l *line) {
 			l.push(1, upTo(0, 60)...)
 			l.push(1, 61)
 			l.keepAlive(1, 60)
@@ -161,12 +161,12 @@ func TestWindow_cases(t *testing.T) {
 			}
 		}, stream, WindowStats{Foreign: 120}},
 
-		{"RTP-09 every packet twice", func(l *line) {
+		{"every packet twice", func(l *line) {
 			for _, n := range stream {
 				l.push(1, n, n)
 			}
 		}, stream, WindowStats{Duplicates: 120}},
-		{"RTP-09 the second one later", func(l *line) {
+		{"the second one later", func(l *line) {
 			for _, n := range stream {
 				l.push(1, n)
 				if n >= 20 {

@@ -35,7 +35,7 @@ func clip(pictures int, start27M int64) []byte {
 	return m.out
 }
 
-// LK-09: longer than the 26.5 hours after which the 33-bit clocks begin again,
+// Longer than the 26.5 hours after which the 33-bit clocks begin again,
 // played from a file of some minutes that has the wrap inside as well.
 func TestRestamper_noSeamOverADay(t *testing.T) {
 	const pictures = 250

@@ -178,7 +178,7 @@ func TestScanner_lossInsideCandidate(t *testing.T) {
 	})
 }
 
-// RTP-11: PMT on PID 0x01F0 in two packets, network entry first.
+// PMT on PID 0x01F0 in two packets, network entry first.
 func TestScanner_tablesOverSeveralPackets(t *testing.T) {
 	for _, descriptors := range []int{0, 150, 163, 164, 165, 166, 300, 900} {
 		var m mux
