@@ -48,6 +48,7 @@ type channel struct {
 	firstData, lastData time.Time
 	idleSince           time.Time // zero while somebody is there
 	rejoined            bool      // asked the network again in this silence
+	barren              bool      // somebody waited for data in vain
 	dirty               int       // bytes that shared viewers have not been sent
 	flushed             time.Time
 
@@ -284,6 +285,7 @@ func (c *channel) wakeWaiters() {
 			c.reserved++
 			w.ready <- nil
 		case c.lastData.Before(w.since) && l.now.Sub(w.since) > l.cfg.Silence:
+			c.barren = true
 			w.ready <- c.silent()
 		default:
 			return false
@@ -298,12 +300,23 @@ func (c *channel) silent() error {
 }
 
 // watchSilence asks the network again when half the time that a source may be
-// silent is over, and ends the channel when all of it is.
+// silent is over, and ends the channel when all of it is. A channel that was
+// given up before anything came is not held silent: it lingers as others do, so
+// that somebody who zaps on faster than the network answers does not cost it a
+// leave each time.
 func (c *channel) watchSilence() {
 	l := c.loop
 	last := c.lastData
 	if last.IsZero() {
 		last = c.opened
+		switch {
+		case len(c.waiters) > 0:
+			if since := c.waiters[0].since; since.After(last) {
+				last = since
+			}
+		case !c.barren:
+			return
+		}
 	}
 	quiet := l.now.Sub(last)
 	switch {

@@ -244,6 +244,29 @@ func TestOpen_saysWhyNothingComes(t *testing.T) {
 	})
 }
 
+// Who zaps on before anything comes does not make the group be left: it is
+// silence for nobody.
+func TestOpen_givenUpLingers(t *testing.T) {
+	onBothPaths(t, fanout.Config{Silence: 300 * time.Millisecond, Linger: 700 * time.Millisecond}, func(t *testing.T, r *rig) {
+		start := time.Now()
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if _, err := r.open(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error: want the context's, got %v", err)
+			}
+			cancel()
+			time.Sleep(60 * time.Millisecond)
+		}
+		eventually(t, "group left", func() bool { return len(r.receiver.Joined()) == 0 })
+		if took := time.Since(start); took < 700*time.Millisecond {
+			t.Errorf("left after %v, want the linger", took)
+		}
+		if got := strings.Join(r.receiver.Events(), ", "); got != "join 239.1.1.1:5000, leave 239.1.1.1:5000" {
+			t.Errorf("events: %s", got)
+		}
+	})
+}
+
 func TestOpen_failsAsTheSourceDoes(t *testing.T) {
 	onBothPaths(t, fanout.Config{}, func(t *testing.T, r *rig) {
 		refused := errors.New("no such interface")
