@@ -77,14 +77,7 @@ func TestStartDemoServer_takesTheNextPort(t *testing.T) {
 // TestDemo_realPlayers has real programs take every channel for longer than a
 // pass of its clip: no word of complaint, and whole packets.
 func TestDemo_realPlayers(t *testing.T) {
-	for _, name := range []string{"ffmpeg", "curl"} {
-		if _, err := exec.LookPath(name); err != nil {
-			if os.Getenv("ZAPCAST_TEST_INTEROP") == "1" {
-				t.Fatal(err)
-			}
-			t.Skipf("needs %s: %v", name, err)
-		}
-	}
+	installed(t, "ffmpeg", "curl")
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -21,7 +22,22 @@ import (
 
 // The test binary, called zapcast, is the program.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) != "zapcast" {
+		waitTogether()
+	}
 	testscript.Main(m, map[string]func(){"zapcast": main})
+}
+
+// waitTogether lets more tests run at the same time than there are processors,
+// unless the command line says how many: those that are parallel here mostly
+// wait, one of them for most of a minute.
+func waitTogether() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "8")
+	}
 }
 
 // TestScripts runs the program as a user does. Besides testscript's own
