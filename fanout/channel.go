@@ -327,7 +327,7 @@ func (c *channel) watchSilence() {
 	case quiet > l.cfg.Silence/2:
 		if !c.rejoined {
 			c.rejoined = true
-			l.log.Warn("no data: asking the network again", "channel", c.key, "quiet", quiet.Round(time.Millisecond), "seen", c.source.Seen())
+			l.log.Info("no data: asking the network again", "channel", c.key, "quiet", quiet.Round(time.Millisecond), "seen", c.source.Seen())
 			c.source.Rejoin()
 		}
 	default:

@@ -110,7 +110,8 @@ var settings = []setting{
 	},
 	{
 		key: "viewer.lag-bytes", initial: "16MiB",
-		doc:   "How far a viewer may fall behind, in bytes of the stream. What is reached first counts.",
+		doc: "How far a viewer may fall behind, in bytes of the stream. What is reached first counts. The system's send buffer " +
+			"(the last figure of the sysctl net.ipv4.tcp_wmem, mostly 4 MB) comes on top.",
 		value: func(c *serveConfig) value { return size{&c.lagBytes, 1 * mib, 1 * gib} },
 	},
 	{
