@@ -9,6 +9,9 @@ const (
 	// fileBytes is where a memfd batch is closed: often enough that history can
 	// be freed in small steps, seldom enough that making the file costs nothing.
 	fileBytes = 1 << 20
+	// batchAge is where a batch is closed that fills slowly: a viewer's lag is
+	// counted from the start of the batch at his cursor.
+	batchAge = 2 * time.Second
 	// A loop keeps spareBlocks memory blocks for reuse, and one for each
 	// spareShare that are in use: mapping and clearing fresh ones costs more than
 	// the copies that go into them.
@@ -23,6 +26,12 @@ type batch struct {
 	began time.Time // when its first byte came
 	mem   []byte    // the bytes, in a block of blockBytes, or
 	file  *memfile  // where they are
+}
+
+// full reports whether what comes now belongs into another batch than b, which
+// has room for size bytes.
+func (b *batch) full(size int, now time.Time) bool {
+	return b.n >= size || now.Sub(b.began) >= batchAge
 }
 
 func (b *batch) end() int64 { return b.start + int64(b.n) }

@@ -42,7 +42,7 @@ func (c *chain) append(ts [][]byte, n int, shared bool, now time.Time) {
 	for _, p := range ts {
 		for len(p) > 0 {
 			b := c.last()
-			if b == nil || b.file != nil || b.n == blockBytes {
+			if b == nil || b.file != nil || b.full(blockBytes, now) {
 				b = c.open(now)
 				b.mem = c.store.block()
 				c.blocks++
@@ -57,7 +57,7 @@ func (c *chain) append(ts [][]byte, n int, shared bool, now time.Time) {
 // appendFile reports false when nothing was kept.
 func (c *chain) appendFile(ts [][]byte, n int, now time.Time) bool {
 	b := c.last()
-	if b == nil || b.file == nil || b.n >= fileBytes {
+	if b == nil || b.file == nil || b.full(fileBytes, now) {
 		f, err := newMemfile(&c.store.scratch)
 		if err != nil {
 			c.store.share = false // refused by the system: memory from now on

@@ -160,10 +160,8 @@ func (c *channel) randomAccess(pos int64) {
 	c.loop.grantHistory(c, span)
 	for _, v := range c.viewers {
 		if v.parked && c.chain.holds(pos) {
-			v.parked = false
-			c.parked--
+			c.unpark(v)
 			c.enter(v)
-			c.dirty = flushBytes // he is due
 		}
 		if v.target < 0 && v.pos <= pos {
 			v.target = pos
@@ -183,6 +181,9 @@ func (c *channel) service() {
 	}
 	if len(c.waiters) > 0 {
 		c.wakeWaiters()
+	}
+	if c.parked > 0 {
+		c.wakeParked()
 	}
 	if flush || len(c.viewers) < 2 {
 		c.trim()
@@ -276,6 +277,10 @@ func (c *channel) startable(since time.Time) bool {
 func (c *channel) wakeWaiters() {
 	l := c.loop
 	c.waiters = slices.DeleteFunc(c.waiters, func(w *waiter) bool {
+		last := c.lastData
+		if w.since.After(last) {
+			last = w.since
+		}
 		switch {
 		case c.source == nil:
 			return false
@@ -284,7 +289,7 @@ func (c *channel) wakeWaiters() {
 			w.reserved = true
 			c.reserved++
 			w.ready <- nil
-		case c.lastData.Before(w.since) && l.now.Sub(w.since) > l.cfg.Silence:
+		case l.now.Sub(last) > l.cfg.Silence:
 			c.barren = true
 			w.ready <- c.silent()
 		default:

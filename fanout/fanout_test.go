@@ -66,7 +66,7 @@ func drive(t *testing.T, ops []byte, cfg Config) {
 			if c.err != nil {
 				t.Fatalf("viewer %d: %v", i, c.err)
 			}
-			if b, _ := v.lag(r.now); !v.gone && v.blocked && b > cfg.LagBytes+fileBytes+turnBytes {
+			if b, _ := v.lag(r.now); !v.gone && v.blocked && b > cfg.LagBytes+cfg.ChannelHistory+fileBytes+turnBytes {
 				t.Fatalf("viewer %d holds %d bytes, limit %d", i, b, cfg.LagBytes)
 			}
 		}
@@ -96,7 +96,7 @@ func drive(t *testing.T, ops []byte, cfg Config) {
 }
 
 func fuzzConfig(plain bool) Config {
-	return Config{Plain: plain, History: 600 << 10, ChannelHistory: 400 << 10, LagBytes: 300 << 10, Linger: time.Hour, Silence: time.Hour}
+	return Config{Plain: plain, History: 600 << 10, ChannelHistory: 400 << 10, LagBytes: 300 << 10, Linger: time.Hour, Silence: time.Hour, StartWait: time.Hour}
 }
 
 func FuzzFanout(f *testing.F) {

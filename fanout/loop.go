@@ -233,6 +233,7 @@ func (l *loop) join(key string, w *waiter) (c *channel, opener bool) {
 	}
 	w.since = l.now
 	c.waiters = append(c.waiters, w)
+	c.idleSince = time.Time{} // now, not in its turn: another's need of room may come before
 	c.wakeWaiters()
 	l.next = l.now // read soon
 	return c, opener

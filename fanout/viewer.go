@@ -2,6 +2,8 @@ package fanout
 
 import (
 	"time"
+
+	"zapcast/mpegts"
 )
 
 // stallMax is how long a viewer's socket may take nothing at all while there is
@@ -20,16 +22,18 @@ type viewer struct {
 	fd   int32 // of conn, -1 where there is none
 	info Viewer
 
-	prefix  []byte // to be sent before anything else: header, tables
-	pos     int64  // stream position of the next byte
-	parked  bool   // waits for the next random-access point; pos means nothing
-	blocked bool   // the socket is full
-	queued  bool   // in the loop's queue
+	prefix  []byte    // to be sent before anything else: header, tables
+	pos     int64     // stream position of the next byte
+	parked  bool      // waits for the next random-access point; pos means nothing
+	since   time.Time // when that began
+	blocked bool      // the socket is full
+	queued  bool      // in the loop's queue
 	gone    bool
 
 	start     string        // "history", "cold", "live": where he began
 	began     time.Time     // when he was attached
 	headStart time.Duration // how old the stream was where he began: no lag of his
+	headBytes int64         // the same in bytes
 	progress  time.Time     // when the socket last took something or became full
 	target    int64         // position of his first random-access point; -1 while unknown
 
@@ -89,7 +93,7 @@ func (l *loop) pump(v *viewer) {
 	}
 	switch {
 	case v.caughtUp():
-		v.headStart = 0
+		v.headBytes, v.headStart = 0, 0
 	case left <= 0 && !v.queued:
 		v.queued = true
 		l.queue = append(l.queue, v)
@@ -121,7 +125,7 @@ func (c *channel) place(v *viewer) {
 		if v.info.Requested.Before(c.opened) {
 			v.start = "cold"
 		}
-		v.headStart = c.age(v.pos)
+		v.startAhead()
 		return
 	}
 	v.prefix = c.scan.AppendTables(v.prefix)
@@ -140,13 +144,11 @@ func (c *channel) skip(v *viewer) {
 	case c.random && c.randomPos > from && c.chain.holds(c.randomPos):
 		c.enter(v)
 	case c.random:
-		v.parked = true
+		v.parked, v.since = true, c.loop.now
 		c.parked++
 		v.pos = c.chain.end
 	default:
-		v.prefix = c.scan.AppendTables(v.prefix)
-		v.pos = c.chain.end
-		v.headStart = 0
+		c.enterLive(v)
 	}
 	v.skips++
 	v.skipped += v.pos - from
@@ -159,15 +161,39 @@ func (c *channel) enter(v *viewer) {
 	v.prefix = c.scan.AppendRandomAccessTables(v.prefix)
 	v.prefix = c.scan.AppendDiscontinuity(v.prefix)
 	v.pos = c.randomPos
-	v.headStart = c.age(v.pos)
+	v.startAhead()
 }
 
-// age is how long ago the batch that holds pos began.
-func (c *channel) age(pos int64) time.Duration {
-	if b := c.chain.at(pos); b != nil {
-		return c.loop.now.Sub(b.began)
+// enterLive puts him at the live end.
+func (c *channel) enterLive(v *viewer) {
+	v.prefix = c.scan.AppendTables(v.prefix)
+	v.pos = c.chain.end
+	v.startAhead()
+}
+
+// unpark ends a viewer's wait for a random-access point: he is due.
+func (c *channel) unpark(v *viewer) {
+	v.parked = false
+	c.parked--
+	c.dirty = flushBytes
+}
+
+// wakeParked lets those go on at the live end who wait for a random-access point
+// in vain: the stream needs none any more, or has brought none for too long.
+func (c *channel) wakeParked() {
+	l := c.loop
+	for _, v := range c.viewers {
+		if v.parked && (c.scan.Rule() == mpegts.AtOnce || l.now.Sub(v.since) >= l.cfg.StartWait) {
+			c.unpark(v)
+			c.enterLive(v)
+		}
 	}
-	return 0
+}
+
+// startAhead notes how far behind the live end v is put.
+func (v *viewer) startAhead() {
+	v.headBytes, v.headStart = 0, 0
+	v.headBytes, v.headStart = v.lag(v.ch.loop.now)
 }
 
 // lag is how far behind v is: in bytes that he keeps from being freed, and in
@@ -191,7 +217,7 @@ func (c *channel) judge(v *viewer) {
 		return
 	}
 	bytes, behind := v.lag(l.now)
-	if bytes <= l.cfg.LagBytes && behind <= l.cfg.Lag {
+	if bytes <= l.cfg.LagBytes+v.headBytes && behind <= l.cfg.Lag {
 		return
 	}
 	c.slow(v, bytes, behind)
