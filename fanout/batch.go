@@ -1,6 +1,9 @@
 package fanout
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 const (
 	// blockBytes is the size of a memory batch. It is the unit in which memory
@@ -12,6 +15,8 @@ const (
 	// batchAge is where a batch is closed that fills slowly: a viewer's lag is
 	// counted from the start of the batch at his cursor.
 	batchAge = 2 * time.Second
+	// shareRetry is the pause after the system refused a memfd.
+	shareRetry = 10 * time.Second
 	// A loop keeps spareBlocks memory blocks for reuse, and one for each
 	// spareShare that are in use: mapping and clearing fresh ones costs more than
 	// the copies that go into them.
@@ -59,10 +64,26 @@ func (b *batch) read(p []byte, pos int64) int {
 // A store gives batches their room and takes it back.
 type store struct {
 	spare [][]byte
-	used  int   // memory blocks in use
-	share bool  // memfd batches are possible here
+	used  int       // memory blocks in use
+	share bool      // memfd batches are possible here
+	retry time.Time // where they were refused: when to try again; zero: never
+	log   *slog.Logger
 	bytes int64 // held by all batches
 	scratch
+}
+
+// mayShare reports whether a memfd batch is worth a try.
+func (s *store) mayShare(now time.Time) bool {
+	return s.share || !s.retry.IsZero() && !now.Before(s.retry)
+}
+
+// refuse notes that the system refused a memfd batch, for want of descriptors,
+// of memory or of the call itself: memory is used for a while.
+func (s *store) refuse(err error, now time.Time) {
+	if s.share {
+		s.log.Warn("no memory file for several viewers: each is sent copies", "err", err)
+	}
+	s.share, s.retry = false, now.Add(shareRetry)
 }
 
 func (s *store) block() []byte {

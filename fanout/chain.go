@@ -36,7 +36,7 @@ func (c *chain) pass(n int) {
 // append keeps ts, n bytes in all: in a memfd when it is to be shared and that
 // is possible, else in memory.
 func (c *chain) append(ts [][]byte, n int, shared bool, now time.Time) {
-	if shared && c.store.share && c.appendFile(ts, n, now) {
+	if shared && c.store.mayShare(now) && c.appendFile(ts, n, now) {
 		return
 	}
 	for _, p := range ts {
@@ -60,7 +60,7 @@ func (c *chain) appendFile(ts [][]byte, n int, now time.Time) bool {
 	if b == nil || b.file == nil || b.full(fileBytes, now) {
 		f, err := newMemfile(&c.store.scratch)
 		if err != nil {
-			c.store.share = false // refused by the system: memory from now on
+			c.store.refuse(err, now)
 			return false
 		}
 		b = c.open(now)
@@ -68,12 +68,13 @@ func (c *chain) appendFile(ts [][]byte, n int, now time.Time) bool {
 		c.files++
 	}
 	if err := b.file.append(ts, n); err != nil {
-		c.store.share = false
+		c.store.refuse(err, now)
 		if b.n == 0 {
 			c.drop1(len(c.batches) - 1)
 		}
 		return false
 	}
+	c.store.share = true
 	c.grow(b, n)
 	if b.n >= fileBytes {
 		b.file.seal()

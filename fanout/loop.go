@@ -1,10 +1,12 @@
 package fanout
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"zapcast/ingest"
@@ -68,7 +70,7 @@ func newLoop(e *Engine) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{engine: e, log: cfg.Logger, cfg: cfg, receiver: r, poll: p, byKey: map[string]*channel{}, byFD: map[int32]*viewer{}}
-	l.store.share = haveMemfiles && !cfg.Plain
+	l.store.share, l.store.log = haveMemfiles && !cfg.Plain, cfg.Logger
 	return l, nil
 }
 
@@ -205,7 +207,10 @@ func (l *loop) socket(v *viewer, hup bool) {
 func (l *loop) connect(v *viewer, nc net.Conn) error {
 	if !l.engine.cfg.Load().Plain {
 		c, ok, err := newFDConn(nc, &l.store.scratch)
-		if err != nil {
+		switch {
+		case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+			ok = false // nc keeps the descriptor that it has
+		case err != nil:
 			return err
 		}
 		if ok {
