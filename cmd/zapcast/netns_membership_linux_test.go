@@ -53,11 +53,12 @@ func TestNetns_zappingIsBounded(t *testing.T) {
 	wire := l.capture(l.tx, "peer7", false)
 	s := l.serve("", "--interface", "eth7")
 	const groups = 10
-	args := numberedFile(t, 1) + " --rate 1M --loop --interface peer7"
+	var args strings.Builder
+	args.WriteString(numberedFile(t, 1) + " --rate 1M --loop --interface peer7")
 	for i := range groups / 2 { // the others are silent
-		args += fmt.Sprintf(" --to rtp://239.7.1.%d:5000", i+1)
+		args.WriteString(fmt.Sprintf(" --to rtp://239.7.1.%d:5000", i+1))
 	}
-	l.send(args)
+	l.send(args.String())
 	zap := func() {
 		for i := range groups {
 			r := l.watch(s, fmt.Sprintf("/rtp/239.7.1.%d:5000", i+1), 1)
