@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -161,12 +160,11 @@ func TestInterop_curl(t *testing.T) {
 
 // dialSmall connects with a small receive buffer, as set-top boxes have.
 func dialSmall(t *testing.T, addr string) net.Conn {
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		fault := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 16<<10) })
-		return errors.Join(err, fault)
-	}}
-	c, err := d.Dial("tcp", addr)
+	c, err := net.Dial("tcp", addr)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil {
 		t.Fatal(err)
 	}
 	return c
