@@ -20,6 +20,7 @@ var arrows = map[string][]string{
 	"mpegts":            {},
 	"ingest":            {"mpegts", "golang.org/x/sys/unix", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"ingest/ingesttest": {"ingest", "mpegts", "github.com/pion/rtp"},
+	"fcc/wire":          {},
 	"fanout":            {"ingest", "mpegts", "golang.org/x/sys/unix"},
 	"httpout":           {"fanout", "ingest", "golang.org/x/sys/unix"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
