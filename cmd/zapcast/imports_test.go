@@ -25,6 +25,7 @@ var arrows = map[string][]string{
 	"fcc/wire":          {},
 	"fanout":            {"ingest", "mpegts", "golang.org/x/sys/unix"},
 	"httpout":           {"fanout", "ingest", "golang.org/x/sys/unix"},
+	"playlist":          {"golang.org/x/text/encoding/simplifiedchinese"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"bench":             {"golang.org/x/sys/unix"},
 	"cmd/zapcast":       {"httpout", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
