@@ -198,7 +198,7 @@ func TestServer_relaysNothingButMulticast(t *testing.T) {
 		"/http/127.0.0.1:22/":                 404,
 		"/rtsp/127.0.0.1:22/":                 404,
 		"/rtp/http://127.0.0.1:22/":           400,
-		"http://127.0.0.1:22/":                404,
+		"http://127.0.0.1:22/secret":          404,
 		"http://127.0.0.1:22/rtp/192.0.2.1:1": 400,
 	} {
 		if response, body := f.request("GET", target); response.StatusCode != code {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"zapcast/httpout/page"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 	// preflightSeconds is how long a browser may keep the answer to OPTIONS.
 	preflightSeconds = "86400"
 
-	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /api/status and /healthz"
+	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /api/status, /api/events, /healthz and the page at /"
 )
 
 // ServeHTTP answers one request. It is the handler of the server's own
@@ -68,10 +70,20 @@ func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, r
 		}
 	} else {
 		name, _, _ := strings.Cut(path, "?")
-		switch strings.TrimSuffix(name, "/") {
-		case "/api/status":
-		case "/healthz":
+		name = strings.TrimSuffix(name, "/")
+		file, isPage := page.Find(strings.TrimPrefix(name, "/"))
+		switch {
+		case name == "/api/status":
+		case name == "/healthz":
 			answer = s.health
+		case name == "/api/events":
+			answer = s.listen
+		case isPage:
+			answer = func(w http.ResponseWriter, r *http.Request) error {
+				http.NewResponseController(w).SetWriteDeadline(time.Now().Add(config.HeaderTimeout))
+				file.ServeHTTP(w, r)
+				return nil
+			}
 		default:
 			return refusal(http.StatusNotFound, "no such path %s: there are %s", quote(name), routeNames)
 		}

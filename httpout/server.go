@@ -37,6 +37,7 @@ type Server struct {
 
 	counters     counters
 	failures     failures
+	events       events
 	floods       repeated // pending connections over the limit
 	acceptErrors repeated
 
@@ -59,6 +60,7 @@ func New(config Config, engine *fanout.Engine) *Server {
 	}
 	s.pending.total, s.pending.perAddress = config.MaxPending, config.MaxPendingPerAddress
 	s.config.Store(&config)
+	s.events.interval, s.events.make = eventInterval, s.statusEvent
 	s.ctx, s.shutdown = context.WithCancelCause(context.Background())
 	s.http = &http.Server{
 		Handler:                      s,
@@ -106,6 +108,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(err, s.http.Close())
 	}
+	s.events.running.Wait()
 	return nil
 }
 

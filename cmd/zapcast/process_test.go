@@ -187,6 +187,8 @@ type (
 		Address, Start string
 		Bytes, Skips   int64
 		Blocked        bool
+
+		FirstRandomAccess *float64 `json:"first_random_access_ms"`
 	}
 )
 

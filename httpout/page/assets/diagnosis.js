@@ -1,0 +1,38 @@
+// "Why is it black?": asks the server to look, and prints what it found.
+
+import { h } from "./dom.js";
+import { has, t } from "./i18n.js";
+import { api } from "./channels.js";
+
+export class Diagnosis {
+  // what: {url: path of a stream} or {channel: id}, and a title.
+  constructor(box, { title, ...what }) {
+    this.abortion = new AbortController();
+    this.list = h("ol.findings");
+    this.state = h("p.facts", { role: "status" }, t("looking"));
+    this.panel = h("section.diagnosis", { "aria-label": t("whyBlack") },
+      h("header", null, h("h2", null, t("whyIsBlack", { name: title })),
+        h("button.quiet", { onclick: () => this.close(), "aria-label": t("close"), title: t("close") }, "✕")),
+      this.state, this.list);
+    box.append(this.panel);
+    this.run(what);
+  }
+
+  async run(what) {
+    try {
+      const response = await fetch(api(`api/diagnose?${new URLSearchParams(what)}`), { signal: this.abortion.signal, cache: "no-store" });
+      if (!response.ok) throw new Error((await response.text()).trim());
+      const { findings } = await response.json();
+      this.state.hidden = true;
+      this.list.replaceChildren(...findings.map((f) => h("li", { "data-level": f.level, "data-code": f.code },
+        has(`find_${f.code}`) ? t(`find_${f.code}`, f.facts) : f.text)));
+    } catch (error) {
+      if (!this.abortion.signal.aborted) this.state.textContent = t("lookFailed", { error: error.message });
+    }
+  }
+
+  close() {
+    this.abortion.abort();
+    this.panel.remove();
+  }
+}
