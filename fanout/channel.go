@@ -29,6 +29,11 @@ type channel struct {
 	closed bool
 	more   bool // the source has more than it was allowed to bring
 
+	session ingest.Session // the source, where it is one
+	private bool           // one viewer's own
+	paced   bool           // and read at his pace
+	over    error          // why the session has ended
+
 	scan     mpegts.Scanner
 	chain    chain
 	viewers  []*viewer
@@ -155,7 +160,9 @@ func (c *channel) randomAccess(pos int64) {
 		span = pos - c.randomPos
 	}
 	c.random, c.randomPos, c.randomAt = true, pos, c.loop.now
-	c.loop.grantHistory(c, span)
+	if !c.private {
+		c.loop.grantHistory(c, span)
+	}
 	for _, v := range c.viewers {
 		if v.parked && c.chain.holds(pos) {
 			c.unpark(v)
@@ -182,6 +189,10 @@ func (c *channel) service() {
 	}
 	if c.parked > 0 {
 		c.wakeParked()
+	}
+	c.watchEnd()
+	if c.closed {
+		return
 	}
 	if flush || len(c.viewers) < 2 {
 		c.trim()
@@ -232,6 +243,9 @@ func (c *channel) trim() {
 // floor is the position from which on the stream is still needed.
 func (c *channel) floor() int64 {
 	keep := c.chain.end
+	if c.private && c.starting() {
+		return c.chain.start()
+	}
 	if c.keeps() {
 		if c.random && c.chain.holds(c.randomPos) {
 			keep = c.randomPos

@@ -89,6 +89,9 @@ func (l *loop) skipLaggard() bool {
 	var v *viewer
 	var held int64
 	for _, c := range l.channels {
+		if c.lossless() {
+			continue
+		}
 		for _, o := range c.viewers {
 			if n, _ := o.lag(l.now); o.blocked && n > held {
 				v, held = o, n

@@ -14,6 +14,9 @@ func (c *channel) startable(since time.Time) bool {
 	if c.lastData.IsZero() || l.now.Sub(c.lastData) > l.cfg.Silence {
 		return false
 	}
+	if c.private {
+		return true // everything since is held
+	}
 	switch c.scan.Rule() {
 	case mpegts.AtOnce:
 		return true
@@ -66,6 +69,9 @@ func (c *channel) silent() error {
 // leave each time.
 func (c *channel) watchSilence() {
 	l := c.loop
+	if c.over != nil {
+		return
+	}
 	last := c.lastData
 	if last.IsZero() {
 		last = c.opened
@@ -105,7 +111,7 @@ func (c *channel) watchIdle() {
 	if c.idleSince.IsZero() {
 		c.idleSince = l.now
 	}
-	if l.now.Sub(c.idleSince) >= l.cfg.Linger {
+	if c.private || l.now.Sub(c.idleSince) >= l.cfg.Linger {
 		c.close(nil)
 	}
 }
@@ -154,7 +160,7 @@ func (c *channel) close(err error) {
 	c.chain.drop(len(c.chain.batches))
 	l.granted -= c.grant
 	c.grant = 0
-	delete(l.byKey, c.key)
+	l.forget(c)
 	l.channels = slices.DeleteFunc(l.channels, func(o *channel) bool { return o == c })
 	if c.source == nil {
 		return

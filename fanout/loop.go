@@ -160,7 +160,7 @@ func (l *loop) turn(now time.Time, events []event) {
 		}
 		c := l.channels[i]
 		if c.source != nil && (due || c.more) {
-			c.more = c.source.Drain(l.now, turnDatagrams, c)
+			c.more = c.drain()
 			l.more = l.more || c.more
 		}
 	}
@@ -254,7 +254,7 @@ func (l *loop) opened(c *channel, src ingest.Source, err error) {
 		l.closeSource(src)
 		return
 	}
-	c.source, c.opened = src, l.now
+	c.own(src)
 	l.log.Info("channel opened", "channel", c.key, "source", src.Status().Source, "interface", src.Status().Interface)
 	l.next = l.now
 }

@@ -21,7 +21,7 @@ type Status struct {
 // ChannelStatus is a snapshot of one channel.
 type ChannelStatus struct {
 	ID               string // the key it was opened under
-	State            string // "opening", "starting", "live", "silent", "lingering"
+	State            string // "opening", "starting", "live", "silent", "lingering", "ending"
 	Since            time.Time
 	Viewers          int
 	Waiting          int // requests that wait for a start
@@ -72,6 +72,8 @@ func (c *channel) state() string {
 	switch now := c.loop.now; {
 	case c.source == nil:
 		return "opening"
+	case c.over != nil:
+		return "ending"
 	case c.firstData.IsZero():
 		return "starting"
 	case now.Sub(c.lastData) > time.Second:

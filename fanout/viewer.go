@@ -118,6 +118,10 @@ func (l *loop) sent(v *viewer, err error) bool {
 // that is held, else at the live end.
 func (c *channel) place(v *viewer) {
 	v.target = -1
+	if c.private {
+		v.pos, v.start = c.chain.start(), "cold"
+		return
+	}
 	if c.random && c.chain.holds(c.randomPos) {
 		v.prefix = c.scan.AppendRandomAccessTables(v.prefix)
 		v.pos, v.target = c.randomPos, c.randomPos
@@ -214,6 +218,9 @@ func (c *channel) judge(v *viewer) {
 	l := c.loop
 	if l.now.Sub(v.progress) > stallMax {
 		l.drop(v, "his connection took nothing for "+stallMax.String())
+		return
+	}
+	if c.lossless() {
 		return
 	}
 	bytes, behind := v.lag(l.now)

@@ -51,7 +51,15 @@ func OpenMulticast(r Receiver, spec FlowSpec) (*Multicast, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Multicast{spec: spec, flow: flow, window: NewWindow(WindowConfig{})}, nil
+	return newMulticast(spec, flow), nil
+}
+
+// NewUnicast returns the same for datagrams that come by another way than a
+// group: sorted, put in order and counted alike. It closes the flow.
+func NewUnicast(flow Flow) *Multicast { return newMulticast(FlowSpec{}, flow) }
+
+func newMulticast(spec FlowSpec, flow Flow) *Multicast {
+	return &Multicast{spec: spec, flow: flow, window: NewWindow(WindowConfig{})}
 }
 
 // Drain implements Source. Every batch that the flow yields is one Append.
@@ -179,6 +187,9 @@ func (m *Multicast) Interval() time.Duration {
 	}
 	return interval
 }
+
+// HandedOn reports whether anything has been handed on yet.
+func (m *Multicast) HandedOn() bool { return m.packets > 0 }
 
 // Rejoin implements Source.
 func (m *Multicast) Rejoin() { m.flow.Rejoin() }

@@ -39,6 +39,25 @@ type Source interface {
 	Close() error
 }
 
+// A Session is a Source that has a beginning and an end of its own: what a server
+// sends to one client. Its methods are called as those of Source are.
+type Session interface {
+	Source
+
+	// Ended is nil as long as something may still come. Then it is io.EOF where
+	// the stream has come to its end, or says what broke it off. All that came
+	// before has been handed on by then.
+	Ended() error
+
+	// Private reports whether the stream is one viewer's own, because it begins
+	// where he wants it to. Nobody needs it once he has gone.
+	Private() bool
+
+	// Waits reports whether what is not drained waits, and the server with it,
+	// so that nothing is lost: TCP.
+	Waits() bool
+}
+
 // Status is a snapshot of a source. Counters start at zero when it is opened.
 type Status struct {
 	Source    string // the resolved resource, e.g. "rtp://198.51.100.1@239.1.1.1:5000"
