@@ -99,7 +99,7 @@ func (w *Window) follow(out [][]byte) [][]byte {
 	if r.ssrc == w.ssrc || w.far(low) {
 		out = w.Flush(out)
 		if gap := int16(low - w.next); r.ssrc == w.ssrc && gap > 0 {
-			w.stats.Lost += int64(gap)
+			w.skip(low)
 		}
 		w.stats.Resyncs++
 		w.next = low

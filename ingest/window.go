@@ -9,6 +9,7 @@ import (
 type Packet struct {
 	Seq  uint16
 	SSRC uint32
+	Via  Via // by which way it has come; zero: as part of the stream
 
 	// Payload holds whole TS packets. Without payload the packet only takes its
 	// place in the sequence: no bytes, no loss.
@@ -27,7 +28,8 @@ type Packet struct {
 //
 // Following, the number that is due passes straight through. A packet ahead of
 // it is copied and waits; the hole before it is given up when the packet has
-// waited for the hold time or the window is full, whichever is first. Packets
+// waited for the hold time or the window is full, whichever is first. Where
+// there is a repair, a hole that it may still fill waits longer (Await). Packets
 // that do not fit the numbering (rival.go) wait apart until they have shown to
 // be the sender's new numbering, or strays.
 //
@@ -47,12 +49,17 @@ type Window struct {
 	held  int
 	bytes int
 
-	epoch      time.Time // of the time.Durations below and in the slots
+	epoch      time.Time     // of the time.Durations below and in the slots
+	at         time.Duration // the last time that was told
 	collectEnd time.Duration
 
-	rival rival
-	went  history
-	pool  pool
+	hope    func(seq uint16) bool // whether a repair may still bring a number; nil: there is none
+	latency time.Duration         // how long a hole waits for it
+
+	rival  rival
+	went   history
+	losses losses
+	pool   pool
 }
 
 type windowState uint8
@@ -65,8 +72,9 @@ const (
 
 type slot struct {
 	payload []byte
-	at      time.Duration // arrival
+	at      time.Duration // of a hole: when a packet behind it showed it
 	held    bool          // the payload may be empty
+	via     Via           // of a packet that was missed and then came by another way
 }
 
 // NewWindow returns an empty window.
@@ -80,7 +88,7 @@ func NewWindow(config WindowConfig) *Window {
 // are, and until the next Recycle.
 func (w *Window) Push(p Packet, now time.Time, out [][]byte) [][]byte {
 	if p.Seq == w.next && p.SSRC == w.ssrc && w.held == 0 && w.state == following && len(w.rival.packets) == 0 {
-		return w.pass(p.Payload, out)
+		return w.pass(p.Payload, ViaStream, out)
 	}
 	at := w.since(now)
 	if w.state == idle {
@@ -98,6 +106,33 @@ func (w *Window) Push(p Packet, now time.Time, out [][]byte) [][]byte {
 	return w.place(p, at, out)
 }
 
+// Fill takes a packet that a repair has brought back, and appends to out what
+// can go on. A number that went out stays out; one that was given up on is
+// counted and not sent. The payload is copied.
+func (w *Window) Fill(p Packet, now time.Time, out [][]byte) [][]byte {
+	if w.state == idle || w.far(p.Seq) {
+		return out
+	}
+	at := w.since(now)
+	if int16(p.Seq-w.next) < 0 && w.state == following {
+		if !w.went.has(p.Seq) {
+			w.losses.late++
+		}
+		return out
+	}
+	p.Payload = w.pool.copy(p.Payload)
+	w.pool.release(p.Payload) // place copies it once more if it has to wait
+	return w.place(p, at, out)
+}
+
+// Await says that there is a repair: a hole waits for latency as long as hope
+// says that its number may still come.
+func (w *Window) Await(hope func(seq uint16) bool, latency time.Duration) {
+	w.hope, w.latency = hope, max(latency, w.config.Hold)
+	w.config.Packets = max(w.config.Packets, repairWindowPackets)
+	w.config.Bytes = max(w.config.Bytes, repairWindowBytes)
+}
+
 // Expire gives up on the holes whose time is over and appends to out what they
 // kept waiting. It is cheap when nothing waits.
 func (w *Window) Expire(now time.Time, out [][]byte) [][]byte {
@@ -108,16 +143,20 @@ func (w *Window) Expire(now time.Time, out [][]byte) [][]byte {
 		}
 		out = w.start(out)
 	}
-	if w.held == 0 {
-		return out
+	for w.held > 0 && at >= w.patience() {
+		out = w.advance(w.next+1, out)
 	}
-	end := w.next
-	for seq := w.next; seq != w.top; seq++ {
-		if s := w.slot(seq); s.held && at-s.at >= w.config.Hold {
-			end = seq + 1
-		}
+	return out
+}
+
+// patience is when the hole that is due is given up. The holes behind it came
+// to light later.
+func (w *Window) patience() time.Duration {
+	wait := w.config.Hold
+	if w.hope != nil && w.hope(w.next) {
+		wait = w.latency
 	}
-	return w.advance(end, out)
+	return w.slot(w.next).at + wait
 }
 
 // Deadline returns when Expire has something to do next; false: not before
@@ -129,13 +168,7 @@ func (w *Window) Deadline() (time.Time, bool) {
 	if w.held == 0 {
 		return time.Time{}, false
 	}
-	first := time.Duration(-1)
-	for seq := w.next; seq != w.top; seq++ {
-		if s := w.slot(seq); s.held && (first < 0 || s.at < first) {
-			first = s.at
-		}
-	}
-	return w.epoch.Add(first + w.config.Hold), true
+	return w.epoch.Add(w.patience()), true
 }
 
 // Flush gives up on all holes and appends everything that waits to out.
@@ -175,22 +208,29 @@ func (w *Window) place(p Packet, at time.Duration, out [][]byte) [][]byte {
 		out = w.advance(p.Seq-uint16(w.config.Packets)+1, out)
 	}
 	w.reserve(int(p.Seq-w.next) + 1)
-	s := w.slot(p.Seq)
-	if s.held {
-		w.stats.Duplicates++
+	s, via := w.slot(p.Seq), ViaStream
+	switch end := w.end(); {
+	case int16(p.Seq-end) >= 0:
+		w.notice(end, p.Seq, at)
+		if p.Via.repairs() {
+			via = w.filled(p.Via, 0)
+		}
+	case s.held:
+		if !p.Via.repairs() {
+			w.stats.Duplicates++
+		}
 		return out
-	}
-	if int16(p.Seq-w.end()) < 0 {
-		w.stats.Reordered++
+	default:
+		via = w.filled(p.Via, at-s.at)
 	}
 	if w.state == following && p.Seq == w.next {
-		return w.run(w.pass(p.Payload, out))
+		return w.run(w.pass(p.Payload, via, out))
 	}
 
 	if w.held == 0 || int16(p.Seq-w.top) >= 0 {
 		w.top = p.Seq + 1
 	}
-	*s = slot{payload: w.pool.copy(p.Payload), at: at, held: true}
+	*s = slot{payload: w.pool.copy(p.Payload), via: via, held: true}
 	w.held++
 	w.bytes += len(p.Payload)
 	if w.held >= w.config.Collect || at >= w.collectEnd || w.bytes > w.config.Bytes {
@@ -210,8 +250,27 @@ func (w *Window) lower(seq uint16) bool {
 		return false
 	}
 	w.reserve(span)
+	old := w.next
 	w.next = seq
+	w.notice(seq, old, w.collectEnd-w.config.CollectTime) // the first packet is behind them all
 	return true
+}
+
+// notice notes the time for the holes from begin up to but not including end.
+func (w *Window) notice(begin, end uint16, at time.Duration) {
+	for seq := begin; seq != end; seq++ {
+		*w.slot(seq) = slot{at: at}
+	}
+}
+
+// filled counts a number that was missing, and by what way it came after
+// waiting for so long.
+func (w *Window) filled(via Via, waited time.Duration) Via {
+	if via == ViaStream {
+		w.stats.Reordered++
+	}
+	w.losses.filled(via, waited)
+	return via
 }
 
 // start ends the collecting before the first delivery.
@@ -254,16 +313,19 @@ func (w *Window) run(out [][]byte) [][]byte {
 
 // release appends the payload of the slot that is due to out.
 func (w *Window) release(s *slot, out [][]byte) [][]byte {
-	payload := s.payload
+	payload, via := s.payload, s.via
 	*s = slot{}
 	w.held--
 	w.bytes -= len(payload)
 	w.pool.release(payload)
-	return w.pass(payload, out)
+	return w.pass(payload, via, out)
 }
 
 // pass appends the payload that is due to out.
-func (w *Window) pass(payload []byte, out [][]byte) [][]byte {
+func (w *Window) pass(payload []byte, via Via, out [][]byte) [][]byte {
+	if via != ViaStream {
+		w.losses.missed(w.next, 1, false, w.at)
+	}
 	w.went.set(w.next)
 	w.next++
 	if len(payload) > 0 {
@@ -275,6 +337,7 @@ func (w *Window) pass(payload []byte, out [][]byte) [][]byte {
 // skip counts the numbers below end as lost.
 func (w *Window) skip(end uint16) {
 	w.stats.Lost += int64(end - w.next)
+	w.losses.missed(w.next, int(end-w.next), true, w.at)
 	w.went.clear(w.next, end)
 	w.next = end
 }
@@ -330,5 +393,9 @@ func (w *Window) since(now time.Time) time.Duration {
 	if w.epoch.IsZero() {
 		w.epoch = now
 	}
-	return now.Sub(w.epoch)
+	w.at = now.Sub(w.epoch)
+	return w.at
 }
+
+// Lost returns the map of what was missed.
+func (w *Window) Lost() LossMap { return w.losses.snapshot(w.epoch, w.at) }

@@ -16,6 +16,11 @@ const (
 	// is there for datagrams that are far larger.
 	defaultWindowBytes = 1 << 20
 
+	// With a repair the window spans what comes within half a second of a stream
+	// of 8000 packets/s (80 Mbit/s).
+	repairWindowPackets = 4096
+	repairWindowBytes   = 6 << 20
+
 	// defaultHold outlasts the reordering of bonded lines, Wi-Fi and multi-queue
 	// hosts, and is short enough for decoders to bridge.
 	defaultHold = 50 * time.Millisecond
