@@ -8,24 +8,19 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// Types of group records beside those that refresh sends (RFC 3376 §4.2.12).
-const (
-	changeToInclude = 3
-	changeToExclude = 4
-	allowNewSources = 5
-	blockOldSources = 6
+	"zapcast/internal/nettest"
 )
 
 // is tells a report of one group by the type of its record.
-func is(kind byte, spec FlowSpec) func(heard) bool {
-	return func(h heard) bool {
-		k, group, sources := h.record()
-		if k != kind || group != spec.Group.Addr() {
-			return false
-		}
-		return (len(sources) == 0 && !spec.Source.IsValid()) || slices.Equal(sources, []netip.Addr{spec.Source})
+func is(kind byte, spec FlowSpec) func(nettest.Packet) bool {
+	return func(p nettest.Packet) bool {
+		return slices.ContainsFunc(p.Reports(), func(r nettest.Report) bool {
+			if r.Kind != kind || r.Group != spec.Group.Addr() {
+				return false
+			}
+			return (len(r.Sources) == 0 && !spec.Source.IsValid()) || slices.Equal(r.Sources, []netip.Addr{spec.Source})
+		})
 	}
 }
 
@@ -46,66 +41,66 @@ func own(spec FlowSpec) string {
 }
 
 func TestNetns_joinsAndLeaves(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
+	inNamespaces(t, func(t *testing.T, l lab) {
 		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
-			change := func(spec FlowSpec) (join, leave func(heard) bool) {
+			change := func(spec FlowSpec) (join, leave func(nettest.Packet) bool) {
 				if spec.Source.IsValid() {
-					return is(allowNewSources, spec), is(blockOldSources, spec)
+					return is(nettest.AllowNewSources, spec), is(nettest.BlockOldSources, spec)
 				}
-				return is(changeToExclude, spec), is(changeToInclude, spec)
+				return is(nettest.ChangeToExclude, spec), is(nettest.ChangeToInclude, spec)
 			}
-			wires, flows := map[string]*capture{}, map[string]Flow{}
+			wires, flows := map[string]*nettest.Ear{}, map[string]Flow{}
 			for name, spec := range netnsSpecs {
-				wires[name] = ns.capture(t, 7)
+				wires[name] = l.capture(7)
 				f, err := r.Open(spec)
 				if err != nil {
 					t.Fatal(err)
 				}
 				flows[name] = f
 				join, _ := change(spec)
-				wires[name].wait(t, name+": the join", join)
-				send(t, ns.sender(t, 7, own(spec)), spec.Group, "data")
+				wires[name].Wait(name+": the join", join)
+				send(t, l.sender(t, 7, own(spec)), spec.Group, "data")
 				if got := receive(t, r, f, 1); !slices.Equal(got, []string{"data"}) {
 					t.Errorf("%s: got %q, want data", name, got)
 				}
 			}
 			// The kernel repeats a report a few times, each within a second.
 			for _, wire := range wires {
-				wire.untilQuiet(1200 * time.Millisecond)
+				wire.Quiet()
 			}
 			for name, spec := range netnsSpecs {
 				flows[name].Rejoin()
 				// Left and joined at once, the group's leave does not get out.
 				join, leave := change(spec)
-				wires[name].wait(t, name+": the join of a rejoin", join)
+				wires[name].Wait(name+": the join of a rejoin", join)
 				if err := flows[name].Close(); err != nil {
 					t.Error(err)
 				}
-				wires[name].wait(t, name+": the leave", leave)
+				wires[name].Wait(name+": the leave", leave)
 			}
 		})
 	})
 }
 
 func TestNetns_refresh(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
+	inNamespaces(t, func(t *testing.T, l lab) {
 		onBoth(t, ReceiverConfig{Refresh: 150 * time.Millisecond}, func(t *testing.T, r Receiver) {
 			for name, spec := range netnsSpecs {
 				t.Run(name, func(t *testing.T) {
-					wire := ns.capture(t, 7)
+					wire := l.capture(7)
 					f := open(t, r, spec)
-					state, leave := byte(modeIsExclude), byte(changeToInclude)
+					state, leave := byte(modeIsExclude), byte(nettest.ChangeToInclude)
 					if spec.Source.IsValid() {
-						state, leave = modeIsInclude, blockOldSources
+						state, leave = modeIsInclude, nettest.BlockOldSources
 					}
-					check := func(what string, to netip.Addr, wanted func(heard) bool) {
+					check := func(what string, to netip.Addr, wanted func(nettest.Packet) bool) {
 						t.Helper()
-						h, before := wire.wait(t, what, wanted)
-						if h.to != to || h.hops != 1 || !h.alert || !h.checksum {
+						h, before := wire.Wait(what, wanted)
+						if h.To.Addr() != to || h.Hops != 1 || !h.RouterAlert || !h.ChecksumOK {
 							t.Errorf("%s: got %+v, want it to %s, 1 hop, router alert, checksum right", what, h, to)
 						}
-						if to.Is6() && !h.from.IsLinkLocalUnicast() {
-							t.Errorf("%s: got it from %s, want a link-local address", what, h.from)
+						if to.Is6() && !h.From.Addr().IsLinkLocalUnicast() {
+							t.Errorf("%s: got it from %s, want a link-local address", what, h.From.Addr())
 						}
 						if slices.ContainsFunc(before, is(leave, spec)) {
 							t.Errorf("%s: the group was left before it", what)
@@ -114,8 +109,8 @@ func TestNetns_refresh(t *testing.T) {
 					group := spec.Group.Addr()
 					for range 2 {
 						if group.Is4() && !spec.Source.IsValid() {
-							check("IGMPv2 report", group, func(h heard) bool {
-								return len(h.body) == 8 && h.body[0] == igmpV2Report && netip.AddrFrom4([4]byte(h.body[4:])) == group
+							check("IGMPv2 report", group, func(p nettest.Packet) bool {
+								return slices.ContainsFunc(p.Reports(), func(r nettest.Report) bool { return r.Kind == 0 && r.Group == group })
 							})
 						}
 						to := allIGMPv3Routers
@@ -135,28 +130,28 @@ func TestNetns_refresh(t *testing.T) {
 
 // As after a re-dial: the same name, another index.
 func TestNetns_interfaceComesBack(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
+	inNamespaces(t, func(t *testing.T, l lab) {
 		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			flows := map[string]Flow{}
 			for name, spec := range netnsSpecs {
 				flows[name] = open(t, r, spec)
 			}
 			routed := FlowSpec{Group: netip.MustParseAddrPort("239.7.0.9:5000")}
-			ip(t, "-n "+ns.rx+" route replace 239.7.0.9 dev eth7")
+			l.IP("rx", "route replace 239.7.0.9 dev eth7")
 			flows["routed"] = open(t, r, routed)
 			scoped := FlowSpec{Group: netip.MustParseAddrPort("[ff02::7:1]:5000"), Interface: "eth7"}
 			flows["IPv6, of the link"] = open(t, r, scoped)
 			specs := map[string]FlowSpec{"routed": routed, "IPv6, of the link": scoped}
 			maps.Copy(specs, netnsSpecs)
 
-			ip(t, "-n "+ns.rx+" link del eth7")
+			l.IP("rx", "link del eth7")
 			for name, f := range flows {
 				eventually(t, func() bool { return len(status(f).Warnings) > 0 }, name+": a warning while the interface is away")
 			}
-			ns.plug(t, 7)
-			ip(t, "-n "+ns.rx+" route add 239.7.0.9 dev eth7")
+			l.Plug(7)
+			l.IP("rx", "route add 239.7.0.9 dev eth7")
 			back := time.Now()
-			c4, c6 := ns.sender(t, 7, "192.0.2.2"), ns.sender(t, 7, "2001:db8:7::2")
+			c4, c6 := l.sender(t, 7, "192.0.2.2"), l.sender(t, 7, "2001:db8:7::2")
 			for name, f := range flows {
 				c := c4
 				if specs[name].Group.Addr().Is6() {
@@ -183,10 +178,10 @@ func TestNetns_interfaceComesBack(t *testing.T) {
 }
 
 func TestNetns_twoSenders(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
+	inNamespaces(t, func(t *testing.T, l lab) {
 		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			group := netip.MustParseAddrPort("232.7.0.2:5000")
-			a, b := ns.sender(t, 7, "192.0.2.2"), ns.sender(t, 7, "192.0.2.3")
+			a, b := l.sender(t, 7, "192.0.2.2"), l.sender(t, 7, "192.0.2.3")
 			fromA := open(t, r, FlowSpec{Group: group, Source: netip.MustParseAddr("192.0.2.2"), Interface: "eth7"})
 			fromB := open(t, r, FlowSpec{Group: group, Source: netip.MustParseAddr("192.0.2.3"), Interface: "eth7"})
 			all := open(t, r, FlowSpec{Group: group, Interface: "eth7"})
@@ -207,11 +202,11 @@ func TestNetns_twoSenders(t *testing.T) {
 }
 
 func TestNetns_routingTableChooses(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
-		ip(t, "-n "+ns.rx+" route add default via 192.0.2.2")
-		ip(t, "-n "+ns.rx+" route add 239.8.0.1 dev eth8")
+	inNamespaces(t, func(t *testing.T, l lab) {
+		l.IP("rx", "route add default via 192.0.2.2")
+		l.IP("rx", "route add 239.8.0.1 dev eth8")
 		// A preferred source that lives elsewhere must not mislead.
-		ip(t, "-n "+ns.rx+" route add 239.8.0.2 dev eth8 src 192.0.2.1")
+		l.IP("rx", "route add 239.8.0.2 dev eth8 src 192.0.2.1")
 		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			f := func(group, iface, local string) {
 				t.Helper()
@@ -224,23 +219,23 @@ func TestNetns_routingTableChooses(t *testing.T) {
 			f("239.8.0.1:5000", "eth8", "198.51.100.1")
 			f("239.8.0.2:5000", "eth8", "198.51.100.1")
 
-			ip(t, "-n "+ns.rx+" -6 route replace ff0e::8:1/128 dev eth8 table local metric 10")
+			l.IP("rx", "-6 route replace ff0e::8:1/128 dev eth8 table local metric 10")
 			f("[ff0e::8:1]:5000", "eth8", "2001:db8:8::1")
 
 			spec := FlowSpec{Group: netip.MustParseAddrPort("239.8.0.1:5000")}
 			flow := open(t, r, spec)
-			wire := ns.capture(t, 7)
-			send(t, ns.sender(t, 8, "198.51.100.2"), spec.Group, "by eth8")
-			send(t, ns.sender(t, 7, "192.0.2.2"), spec.Group, "astray")
+			wire := l.capture(7)
+			send(t, l.sender(t, 8, "198.51.100.2"), spec.Group, "by eth8")
+			send(t, l.sender(t, 7, "192.0.2.2"), spec.Group, "astray")
 			if got := receive(t, r, flow, 1); !slices.Equal(got, []string{"by eth8"}) {
 				t.Errorf("got %q, want what came by eth8", got)
 			}
-			ip(t, "-n "+ns.rx+" route replace 239.8.0.1 dev eth7")
-			defer ip(t, "-n "+ns.rx+" route replace 239.8.0.1 dev eth8")
+			l.IP("rx", "route replace 239.8.0.1 dev eth7")
+			defer l.IP("rx", "route replace 239.8.0.1 dev eth8")
 			eventually(t, func() bool { return status(flow).Interface == "eth7" }, "the flow follows the route")
-			wire.wait(t, "the join on eth7", is(changeToExclude, spec))
-			send(t, ns.sender(t, 7, "192.0.2.2"), spec.Group, "by eth7")
-			send(t, ns.sender(t, 8, "198.51.100.2"), spec.Group, "astray")
+			wire.Wait("the join on eth7", is(nettest.ChangeToExclude, spec))
+			send(t, l.sender(t, 7, "192.0.2.2"), spec.Group, "by eth7")
+			send(t, l.sender(t, 8, "198.51.100.2"), spec.Group, "astray")
 			if got := receive(t, r, flow, 1); !slices.Equal(got, []string{"by eth7"}) {
 				t.Errorf("got %q, want what came by eth7", got)
 			}
@@ -249,12 +244,12 @@ func TestNetns_routingTableChooses(t *testing.T) {
 }
 
 func TestNetns_interfacesThatWillNotDo(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
-		ip(t, "-n "+ns.rx+" link add eth7.12 type veth peer name peer12 netns "+ns.tx)
-		ip(t, "-n "+ns.rx+" link set eth7.12 addrgenmode none up")
-		ip(t, "-n "+ns.rx+" link add eth7.13 type veth peer name peer13 netns "+ns.tx)
-		ip(t, "-n "+ns.rx+" link set eth7.13 multicast off up")
-		ip(t, "-n "+ns.rx+" link set eth8 down")
+	inNamespaces(t, func(t *testing.T, l lab) {
+		l.IP("rx", "link add eth7.12 type veth peer name peer12 netns "+l.Name("tx"))
+		l.IP("rx", "link set eth7.12 addrgenmode none up")
+		l.IP("rx", "link add eth7.13 type veth peer name peer13 netns "+l.Name("tx"))
+		l.IP("rx", "link set eth7.13 multicast off up")
+		l.IP("rx", "link set eth8 down")
 		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			group := netip.MustParseAddrPort("239.7.0.1:5000")
 			refused := func(spec FlowSpec, want string) {
@@ -280,16 +275,16 @@ func TestNetns_interfacesThatWillNotDo(t *testing.T) {
 			if warnings := status(good).Warnings; len(warnings) > 0 {
 				t.Errorf("eth7 beside it: got warnings %q, want none", warnings)
 			}
-			send(t, ns.sender(t, 7, "192.0.2.2"), group, "data")
+			send(t, l.sender(t, 7, "192.0.2.2"), group, "data")
 			if got := receive(t, r, good, 1); !slices.Equal(got, []string{"data"}) {
 				t.Errorf("eth7 beside an interface without multicast: got %q, want data", got)
 			}
 			receive(t, r, flagless, 0)
 			f := warned("eth8", "interface eth8 is down")
-			ip(t, "-n "+ns.rx+" link set eth8 up")
-			defer ip(t, "-n "+ns.rx+" link set eth8 down")
+			l.IP("rx", "link set eth8 up")
+			defer l.IP("rx", "link set eth8 down")
 			eventually(t, func() bool { return len(status(f).Warnings) == 0 }, "the warning goes when the interface is up")
-			c := ns.sender(t, 8, "198.51.100.2")
+			c := l.sender(t, 8, "198.51.100.2")
 			eventually(t, func() bool {
 				send(t, c, group, "data")
 				r.Begin(time.Now())
@@ -302,7 +297,7 @@ func TestNetns_interfacesThatWillNotDo(t *testing.T) {
 }
 
 func TestNetns_ipv6SwitchedOff(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
+	inNamespaces(t, func(t *testing.T, l lab) {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/eth8/disable_ipv6", []byte("1"), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +320,7 @@ func TestNetns_ipv6SwitchedOff(t *testing.T) {
 
 // A group that is joined on two interfaces is heard once on each.
 func TestNetns_interfacesDoNotMix(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
+	inNamespaces(t, func(t *testing.T, l lab) {
 		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			for _, group := range []string{"239.7.0.1:5000", "[ff02::7:1]:5000", "[ff05::7:1]:5000", "[ff0e::7:1]:5000", "[ff3e::7:1]:5000"} {
 				to := netip.MustParseAddrPort(group)
@@ -334,8 +329,8 @@ func TestNetns_interfacesDoNotMix(t *testing.T) {
 					source7, source8 = "192.0.2.2", "198.51.100.2"
 				}
 				f7, f8 := open(t, r, FlowSpec{Group: to, Interface: "eth7"}), open(t, r, FlowSpec{Group: to, Interface: "eth8"})
-				send(t, ns.sender(t, 7, source7), to, "seven")
-				send(t, ns.sender(t, 8, source8), to, "eight")
+				send(t, l.sender(t, 7, source7), to, "seven")
+				send(t, l.sender(t, 8, source8), to, "eight")
 				if got := receive(t, r, f7, 1); !slices.Equal(got, []string{"seven"}) {
 					t.Errorf("%s on eth7: got %q", group, got)
 				}
@@ -348,8 +343,8 @@ func TestNetns_interfacesDoNotMix(t *testing.T) {
 }
 
 func TestNetns_ipv6Loopback(t *testing.T) {
-	inNamespaces(t, func(t *testing.T, ns namespaces) {
-		ip(t, "-n "+ns.rx+" -6 route add local ff00::/8 dev lo table local metric 128")
+	inNamespaces(t, func(t *testing.T, l lab) {
+		l.IP("rx", "-6 route add local ff00::/8 dev lo table local metric 128")
 		TestReceiver_ipv6(t)
 	})
 }

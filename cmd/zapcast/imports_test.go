@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 	"httpout/page":      {},
 	"httpout":           {"httpout/page", "fanout", "ingest", "golang.org/x/sys/unix"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
+	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
 	"cmd/zapcast":       {"httpout", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }

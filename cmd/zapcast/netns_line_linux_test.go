@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zapcast/internal/nettest"
 )
 
 // A bad line: what the viewer gets is compared with what came in on the wire,
@@ -24,12 +25,12 @@ func TestNetns_badLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			netem := exec.Command("tc", strings.Fields("-n "+l.tx+" qdisc add dev peer7 root netem "+line.netem)...).Run() == nil
+			netem := exec.Command("tc", strings.Fields("-n "+l.Name("tx")+" qdisc add dev peer7 root netem "+line.netem)...).Run() == nil
 			args := numberedFile(t, 1) + " --rate 8M --interface peer7 --to rtp://239.7.0.1:5000 --seed 7"
 			if !netem { // not in every kernel
 				args += " " + line.send
 			}
-			wire := l.capture(l.rx, "eth7", true)
+			wire := l.Listen("rx", "eth7")
 			s := l.serve("", "--interface", "eth7")
 			viewer := l.watch(s, "/rtp/239.7.0.1:5000", 1)
 			eventually(t, func() bool { return len(s.status().Channels) == 1 }, "the group is joined")
@@ -86,20 +87,22 @@ type onWire struct {
 	late       int // came after a higher one
 }
 
-func readWire(t *testing.T, c *capture, group string, mark byte) (w onWire) {
+func readWire(t *testing.T, c *nettest.Ear, group string, mark byte) (w onWire) {
 	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	const rtpHeader = 12
 	seen := map[uint16]bool{}
 	var first, highest uint16
-	for i, d := range c.datagrams[netip.MustParseAddrPort(group)] {
+	for _, p := range c.Packets() {
+		if p.To.String() != group {
+			continue
+		}
+		d := p.Body
 		seq := uint16(d[2])<<8 | uint16(d[3])
 		switch {
 		case seen[seq]:
 			w.duplicates++
 			continue
-		case i == 0:
+		case len(seen) == 0:
 			first, highest = seq, seq
 		case int16(seq-first) < 0 && len(seen) < 8: // the first was late
 			first = seq
@@ -151,9 +154,9 @@ func TestNetns_vanishedViewers(t *testing.T) {
 	other := l.watch(s, "/rtp/239.7.0.1:5000", 1)
 	away := *s
 	away.addr = "203.0.113.1:" + s.addr[strings.LastIndex(s.addr, ":")+1:]
-	reads := away.begin(l.inside(l.vw), "/rtp/239.7.0.1:5000", 1)
+	reads := away.begin(l.In("vw"), "/rtp/239.7.0.1:5000", 1)
 	var stopped net.Conn
-	l.inside(l.vw)(func() { stopped = dialSmall(t, away.addr) })
+	l.In("vw")(func() { stopped = dialSmall(t, away.addr) })
 	defer stopped.Close()
 	fmt.Fprintf(stopped, "GET /rtp/239.7.0.1:5000 HTTP/1.1\r\nHost: %s\r\n\r\n", away.addr)
 	other.more(t, 100)
@@ -164,7 +167,7 @@ func TestNetns_vanishedViewers(t *testing.T) {
 		})
 	}, "the connection of the one who does not read is full")
 
-	l.ip("-n " + l.vw + " link set view9 down")
+	l.IP("vw", "link set view9 down")
 	down := time.Now()
 	const limit = time.Minute
 	for n := 3; n > 1; time.Sleep(200 * time.Millisecond) {

@@ -10,38 +10,40 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"zapcast/internal/nettest"
 )
 
 func TestNetns_viewersShareOneMembership(t *testing.T) {
 	l := newLab(t)
 	const linger = time.Second
-	wire := l.capture(l.tx, "peer7", false)
+	wire := l.Listen("tx", "peer7")
 	s := l.serve("[multicast]\nlinger = \"1s\"\n", "--interface", "eth7")
 	l.send(numberedFile(t, 1) + " --rate 2M --loop --interface peer7 --to rtp://239.7.0.1:5000")
 
 	first := l.watch(s, "/rtp/239.7.0.1:5000", 1)
-	wire.wait(t, changeToExclude, "239.7.0.1")
+	wire.WaitReport(nettest.ChangeToExclude, "239.7.0.1")
 	first.more(t, 100)
-	wire.quiet()
-	joins := len(wire.heard(changeToExclude, "239.7.0.1"))
+	wire.Quiet()
+	joins := len(wire.Reports(nettest.ChangeToExclude, "239.7.0.1"))
 
 	second := l.watch(s, "/udp/239.7.0.1:5000/", 1)
 	second.more(t, 100)
 	first.close()
 	second.more(t, 100)
-	wire.quiet()
-	if got := len(wire.heard(changeToExclude, "239.7.0.1")); got != joins {
+	wire.Quiet()
+	if got := len(wire.Reports(nettest.ChangeToExclude, "239.7.0.1")); got != joins {
 		t.Errorf("the second viewer: got %d more reports, want none", got-joins)
 	}
-	if got := wire.heard(changeToInclude, "239.7.0.1"); len(got) > 0 {
+	if got := wire.Reports(nettest.ChangeToInclude, "239.7.0.1"); len(got) > 0 {
 		t.Errorf("the group was left while it was watched: %v", got)
 	}
 	second.whole(t, "the second viewer, when the first had left")
 
 	left := time.Now()
 	second.close()
-	leave := wire.wait(t, changeToInclude, "239.7.0.1")
-	if after := leave.at.Sub(left); after < linger || after > linger+time.Second {
+	leave := wire.WaitReport(nettest.ChangeToInclude, "239.7.0.1")
+	if after := leave.At.Sub(left); after < linger || after > linger+time.Second {
 		t.Errorf("left %v after the last viewer, want %v", after, linger)
 	}
 	eventually(t, func() bool { return len(s.status().Channels) == 0 }, "the channel is gone")
@@ -50,7 +52,7 @@ func TestNetns_viewersShareOneMembership(t *testing.T) {
 // Zapping costs each group a join. What it costs in leaves, the linger decides.
 func TestNetns_zappingIsBounded(t *testing.T) {
 	l := newLab(t)
-	wire := l.capture(l.tx, "peer7", false)
+	wire := l.Listen("tx", "peer7")
 	s := l.serve("", "--interface", "eth7")
 	const groups = 10
 	var args strings.Builder
@@ -68,14 +70,14 @@ func TestNetns_zappingIsBounded(t *testing.T) {
 	}
 	zap()
 	zap() // all of them linger
-	wire.quiet()
+	wire.Quiet()
 	for i := range groups {
 		group := fmt.Sprintf("239.7.1.%d", i+1)
 		// The kernel says everything twice.
-		if got := len(wire.heard(changeToExclude, group)); got < 1 || got > 2 {
+		if got := len(wire.Reports(nettest.ChangeToExclude, group)); got < 1 || got > 2 {
 			t.Errorf("%s: got %d joins on the wire, want one, said twice", group, got)
 		}
-		if got := len(wire.heard(changeToInclude, group)); got > 0 {
+		if got := len(wire.Reports(nettest.ChangeToInclude, group)); got > 0 {
 			t.Errorf("%s: got %d leaves while it lingers, want none", group, got)
 		}
 	}
@@ -86,10 +88,10 @@ func TestNetns_zappingIsBounded(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
-	wire.quiet()
+	wire.Quiet()
 	for i := range groups {
 		group := fmt.Sprintf("239.7.1.%d", i+1)
-		if got := len(wire.heard(changeToInclude, group)); got < 1 || got > 2 {
+		if got := len(wire.Reports(nettest.ChangeToInclude, group)); got < 1 || got > 2 {
 			t.Errorf("%s: got %d leaves after the stop, want one, said twice", group, got)
 		}
 	}
@@ -114,7 +116,7 @@ func TestNetns_groupsOnOnePortDoNotMix(t *testing.T) {
 
 func TestNetns_sourceChoosesTheSender(t *testing.T) {
 	l := newLab(t)
-	wire := l.capture(l.tx, "peer7", false)
+	wire := l.Listen("tx", "peer7")
 	s := l.serve("", "--interface", "eth7")
 	l.send(numberedFile(t, 1) + " --rate 4M --loop --interface peer7 --to rtp://192.0.2.2@232.7.0.1:5000")
 	l.send(numberedFile(t, 2) + " --rate 4M --loop --interface peer7 --to rtp://192.0.2.3@232.7.0.1:5000")
@@ -126,8 +128,8 @@ func TestNetns_sourceChoosesTheSender(t *testing.T) {
 	two.whole(t, "sender two")
 	eventually(t, func() bool {
 		var sources []netip.Addr
-		for _, r := range wire.heard(allowNewSources, "232.7.0.1") {
-			sources = append(sources, r.sources...)
+		for _, r := range wire.Reports(nettest.AllowNewSources, "232.7.0.1") {
+			sources = append(sources, r.Sources...)
 		}
 		return slices.Contains(sources, netip.MustParseAddr("192.0.2.2")) && slices.Contains(sources, netip.MustParseAddr("192.0.2.3"))
 	}, "reports that allow both sources")
@@ -139,8 +141,8 @@ func TestNetns_sourceChoosesTheSender(t *testing.T) {
 
 	// A plain group afterwards is joined from anybody.
 	l.watch(s, "/rtp/239.7.0.9:5000", 3).more(t, 100)
-	if got := wire.wait(t, changeToExclude, "239.7.0.9"); len(got.sources) > 0 {
-		t.Errorf("a plain group after source-specific ones: joined with sources %v", got.sources)
+	if got := wire.WaitReport(nettest.ChangeToExclude, "239.7.0.9"); len(got.Sources) > 0 {
+		t.Errorf("a plain group after source-specific ones: joined with sources %v", got.Sources)
 	}
 }
 
@@ -164,8 +166,8 @@ func TestNetns_ipv6(t *testing.T) {
 
 func TestNetns_interfaceOfTheRoutingTable(t *testing.T) {
 	l := newLab(t)
-	l.ip("-n " + l.rx + " route add default via 192.0.2.2")
-	l.ip("-n " + l.rx + " route add 239.8.0.0/16 dev eth8")
+	l.IP("rx", "route add default via 192.0.2.2")
+	l.IP("rx", "route add 239.8.0.0/16 dev eth8")
 	s := l.serve("")
 	file := numberedFile(t, 1)
 	for _, tt := range []struct{ group, peer, iface, local string }{
@@ -208,10 +210,10 @@ func TestNetns_interfaceComesBackUnderAViewer(t *testing.T) {
 	if err := sender.stop(); err != nil {
 		t.Error(err)
 	}
-	l.ip("-n " + l.rx + " link del eth7")
+	l.IP("rx", "link del eth7")
 	eventually(t, func() bool { return len(s.channel().Warnings) > 0 }, "a warning while the interface is away")
 	time.Sleep(time.Second)
-	l.plug(7)
+	l.Plug(7)
 	play()
 	viewer.more(t, 2000)
 	viewer.mu.Lock()
@@ -228,14 +230,14 @@ func TestNetns_interfaceComesBackUnderAViewer(t *testing.T) {
 func TestNetns_refresh(t *testing.T) {
 	l := newLab(t)
 	const interval = 5 * time.Second // the shortest
-	wire := l.capture(l.tx, "peer7", false)
+	wire := l.Listen("tx", "peer7")
 	const config = "[multicast]\nrefresh = \"5s\"\n"
 	s := l.serve(config, "--interface", "eth7")
 	l.send(numberedFile(t, 1) + " --rate 8M --loop --interface peer7 --to rtp://239.7.0.1:5000")
 	viewer := l.watch(s, "/rtp/239.7.0.1:5000", 1)
 
 	// Without the right it says so loudly, and serves.
-	weak := serve(t, l.withoutRawSockets(l.rx), "", config, "--interface", "eth7")
+	weak := serve(t, l.withoutRawSockets("rx"), "", config, "--interface", "eth7")
 	weak.says(&weak.stderr, "level=WARN.*CAP_NET_RAW")
 	there := l.watch(weak, "/rtp/239.7.0.1:5000", 1)
 	there.more(t, 100)
@@ -249,15 +251,15 @@ func TestNetns_refresh(t *testing.T) {
 		t.Error(err)
 	}
 
-	eventually(t, func() bool { return len(wire.heard(modeIsExclude, "239.7.0.1")) >= 2 }, "two refreshes")
-	got := wire.heard(modeIsExclude, "239.7.0.1")
-	if apart := got[1].at.Sub(got[0].at); apart < interval-time.Second || apart > interval+time.Second {
+	eventually(t, func() bool { return len(wire.Reports(nettest.ModeIsExclude, "239.7.0.1")) >= 2 }, "two refreshes")
+	got := wire.Reports(nettest.ModeIsExclude, "239.7.0.1")
+	if apart := got[1].At.Sub(got[0].At); apart < interval-time.Second || apart > interval+time.Second {
 		t.Errorf("refreshes: got them %v apart, want %v", apart, interval)
 	}
-	if got := len(wire.heard(0, "239.7.0.1")); got < 2 {
+	if got := len(wire.Reports(0, "239.7.0.1")); got < 2 {
 		t.Errorf("IGMPv2 reports: got %d, want 2", got)
 	}
-	if got := wire.heard(changeToInclude, "239.7.0.1"); len(got) > 0 {
+	if got := wire.Reports(nettest.ChangeToInclude, "239.7.0.1"); len(got) > 0 {
 		t.Errorf("the group was left: %v", got)
 	}
 	viewer.more(t, 1000)
@@ -270,7 +272,7 @@ func TestNetns_refresh(t *testing.T) {
 // withoutRawSockets is inside, for programs that are not to have CAP_NET_RAW.
 func (l *lab) withoutRawSockets(name string) within {
 	return func(f func()) {
-		l.inside(name)(func() {
+		l.Do(name, func() {
 			// Out of the bounding set, execve gives it to nobody (capabilities(7)).
 			if err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_NET_RAW, 0, 0, 0); err != nil {
 				l.t.Errorf("drop CAP_NET_RAW: %v", err)
