@@ -9,10 +9,6 @@ import (
 
 // Config holds the settings of a Server. The zero value works.
 type Config struct {
-	// Interface is the name of the network interface to join groups on where a
-	// request names none. Default: empty, the routing table's choice.
-	Interface string
-
 	// MaxClients limits the viewers at one time. Default 0: no limit.
 	MaxClients int
 

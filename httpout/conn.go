@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
+
+	"zapcast/tune"
 )
 
 // A conn is a pending connection. It counts as long as it is not closed and
@@ -57,27 +60,27 @@ func (c *conn) detach() net.Conn {
 // checkRequestLine looks at the first bytes of a connection: a method in upper
 // case, and if the first line is there, a target that is well escaped. What it
 // lets pass, net/http judges.
-func checkRequestLine(b []byte) *StatusError {
+func checkRequestLine(b []byte) *tune.StatusError {
 	const tlsHandshake = 0x16 // content type of a TLS record (RFC 8446 §5.1)
 	if b[0] == tlsHandshake {
-		return &StatusError{400, "expected an HTTP request, found a TLS handshake: this port speaks plain http"}
+		return &tune.StatusError{Code: http.StatusBadRequest, Reason: "expected an HTTP request, found a TLS handshake: this port speaks plain http"}
 	}
 	method, rest, ok := bytes.Cut(b, []byte(" "))
 	if len(method) > len("UNSUBSCRIBE") || !ok && bytes.ContainsAny(b, "\r\n") {
-		return &StatusError{400, "expected an HTTP request, found " + quote(string(b[:min(len(b), 16)]))}
+		return &tune.StatusError{Code: http.StatusBadRequest, Reason: "expected an HTTP request, found " + tune.Quote(string(b[:min(len(b), 16)]))}
 	}
 	for _, c := range method {
 		if (c < 'A' || 'Z' < c) && c != '-' {
-			return &StatusError{400, "expected an HTTP request, found " + quote(string(b[:min(len(b), 16)]))}
+			return &tune.StatusError{Code: http.StatusBadRequest, Reason: "expected an HTTP request, found " + tune.Quote(string(b[:min(len(b), 16)]))}
 		}
 	}
 	target, _, ok := bytes.Cut(rest, []byte(" "))
-	if !ok || len(target) > maxTarget {
+	if !ok || len(target) > tune.MaxTarget {
 		return nil
 	}
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	if _, err := url.PathUnescape(string(path)); err != nil {
-		return &StatusError{400, "expected two hexadecimal digits after each % of the path: " + err.Error()}
+		return &tune.StatusError{Code: http.StatusBadRequest, Reason: "expected two hexadecimal digits after each % of the path: " + err.Error()}
 	}
 	return nil
 }

@@ -4,8 +4,7 @@
 //
 //	listener.go, conn.go   accept, bound what is pending, refuse what is no HTTP
 //	server.go, route.go    net/http, checks, the routes
-//	grammar.go             a stream URL taken apart: Target (target.go, parameters.go)
-//	resolve.go             names and interface looked up: ingest.FlowSpec
+//	(tune)                 the channel that a stream URL means
 //	stream.go, slots.go    limit, fanout.Engine.Open, header, hand over
 //	status.go              /api/status and /healthz
 //
@@ -15,8 +14,6 @@
 // connection is pending, and pending connections are bounded in number, in
 // total and for each client address.
 //
-// URLs follow udpxy, msd_lite and rtp2httpd; docs/urls.md is the grammar and
-// docs/status.md names every field of the status. Stream URLs are taken from
-// the request line as it stands: they hold "//", "%" and ":" where a tidying
-// router would change them.
+// docs/urls.md is the grammar of URLs and docs/status.md names every field of the
+// status.
 package httpout

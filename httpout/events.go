@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"zapcast/tune"
 )
 
 const (
@@ -100,7 +102,7 @@ func (e *events) now() (update []byte, fresh <-chan struct{}) {
 func (s *Server) listen(w http.ResponseWriter, r *http.Request) error {
 	if !s.events.join() {
 		w.Header().Set("Retry-After", retryAfter)
-		return refusal(http.StatusServiceUnavailable, "too many listeners: expected at most %d at one time", maxListeners)
+		return tune.Refuse(http.StatusServiceUnavailable, "too many listeners: expected at most %d at one time", maxListeners)
 	}
 	defer s.events.leave()
 	header := w.Header()

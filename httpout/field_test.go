@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"zapcast/fanout"
-	"zapcast/ingest"
+	"zapcast/tune"
+	"zapcast/tune/tunetest"
 )
 
 // Ten channels zapped through and back again, each for a moment: every group is
@@ -100,7 +100,8 @@ func TestStatus_countsWhatIsLeftWhenASourceEnds(t *testing.T) {
 // An interface that exists but will not do is named, with what is wrong with
 // it, to the viewer and in the status.
 func TestStream_interfaceThatWillNotDo(t *testing.T) {
-	f := newFront(t, Config{Interface: "eth0.12"})
+	f := newFront(t, Config{})
+	f.tuner.Reconfigure(tune.Config{Interface: "eth0.12"})
 	const spec, fault = "239.9.9.9:5000%eth0.12", "interface eth0.12 has no IPv4 address"
 	f.network.Warn(spec, fault)
 	response, body := f.request("GET", "/rtp/239.9.9.9:5000")
@@ -168,13 +169,15 @@ func TestReconfigure_besideEverythingElse(t *testing.T) {
 // and nothing is opened, however it is written.
 func TestServer_relaysNothingButMulticast(t *testing.T) {
 	f := newFront(t, Config{})
-	f.resolver.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+	resolver := tunetest.Resolver()
+	resolver.Lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		return map[string][]netip.Addr{
 			"localhost":       {netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")},
 			"rebound.example": {netip.MustParseAddr("169.254.169.254")},
 			"mapped.example":  {netip.MustParseAddr("::ffff:127.0.0.1")},
 		}[host], nil
 	}
+	f.tuner = tune.New(tune.Config{}, resolver)
 	for target, code := range map[string]int{
 		"/rtp/127.0.0.1:22":                   400,
 		"/udp/127.0.0.1:22":                   400,
@@ -243,27 +246,4 @@ func TestStream_ipv6EverywhereInBrackets(t *testing.T) {
 	if !strings.HasPrefix(answer, "HTTP/1.1 400") || !strings.Contains(answer, "brackets") {
 		t.Errorf("without brackets: got %q, want 400", answer)
 	}
-}
-
-// A name server that does not answer costs a viewer three seconds, not more.
-func TestResolver_nameServerThatDoesNotAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := fakeResolver()
-		r.lookup = func(ctx context.Context, _, _ string) ([]netip.Addr, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}
-		target, err := Parse("/rtp/dead.example@news.example:5000")
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		var spec ingest.FlowSpec
-		if spec, err = r.flow(t.Context(), target, ""); err == nil || !strings.Contains(err.Error(), "cannot resolve") {
-			t.Errorf("got %v, %v, want an error", spec, err)
-		}
-		if took := time.Since(start); took > resolveTimeout {
-			t.Errorf("took %v, want at most %v", took, resolveTimeout)
-		}
-	})
 }

@@ -15,6 +15,8 @@ import (
 	"zapcast/fanout"
 	"zapcast/ingest"
 	"zapcast/ingest/ingesttest"
+	"zapcast/tune"
+	"zapcast/tune/tunetest"
 )
 
 // patience bounds every wait of these tests; nothing should ever take so long.
@@ -48,8 +50,7 @@ func newFrontOn(t *testing.T, config Config, engineConfig fanout.Config) *front 
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Server = New(config, engine)
-	f.resolver = fakeResolver()
+	f.Server = New(config, engine, tune.New(tune.Config{}, tunetest.Resolver()))
 	f.addr = f.listen(t, "tcp", "127.0.0.1:0")
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

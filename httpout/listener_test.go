@@ -140,7 +140,7 @@ func (l *brokenListener) Addr() net.Addr { return &net.TCPAddr{} }
 func TestListener_survivesErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := new(logBuffer)
-		s := New(Config{Logger: testLogger(log)}, nil)
+		s := New(Config{Logger: testLogger(log)}, nil, nil)
 		broken := &brokenListener{closed: make(chan struct{})}
 		l := &listener{Listener: broken, server: s, closed: make(chan struct{})}
 		for _, row := range []struct {

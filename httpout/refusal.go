@@ -7,37 +7,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"zapcast/tune"
 )
-
-// A StatusError is a request that is refused: the status code and a reason in
-// one line, which says what was expected and what was found.
-type StatusError struct {
-	Code   int
-	Reason string
-}
-
-// Error returns the reason.
-func (e *StatusError) Error() string { return e.Reason }
 
 // errGone is a viewer who went away before the stream began.
 var errGone = errors.New("the viewer has gone")
-
-func refusal(code int, format string, args ...any) error {
-	return &StatusError{Code: code, Reason: fmt.Sprintf(format, args...)}
-}
-
-func badRequest(format string, args ...any) error {
-	return refusal(http.StatusBadRequest, format, args...)
-}
 
 // refuse answers a request with err: status, reason as text, end of connection.
 func (s *Server) refuse(config *Config, w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, errGone) {
 		panic(http.ErrAbortHandler) // net/http's way to close without an answer
 	}
-	var refused *StatusError
+	var refused *tune.StatusError
 	if !errors.As(err, &refused) {
-		refused = &StatusError{http.StatusInternalServerError, err.Error()}
+		refused = &tune.StatusError{Code: http.StatusInternalServerError, Reason: err.Error()}
 	}
 	s.counters.refuse(refused.Code)
 	config.Logger.Debug("request refused", "client", r.RemoteAddr, "target", r.RequestURI, "code", refused.Code, "err", refused.Reason)
@@ -62,7 +46,7 @@ func answer(config *Config, w http.ResponseWriter, r *http.Request, code int, co
 }
 
 // rawAnswer is a refusal as it goes over the wire, where net/http has not begun.
-func rawAnswer(refused *StatusError, withBody bool) []byte {
+func rawAnswer(refused *tune.StatusError, withBody bool) []byte {
 	body := oneLine(refused.Reason) + "\n"
 	head := fmt.Sprintf("HTTP/1.1 %d %s\r\nServer: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n"+
 		"X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",

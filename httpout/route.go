@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zapcast/httpout/page"
+	"zapcast/tune"
 )
 
 const (
@@ -47,12 +48,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // route checks the request, then finds what answers it. Errors are for refuse.
 func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, received time.Time) error {
-	path, err := originForm(r.RequestURI)
+	path, err := tune.Path(r.RequestURI)
 	if err != nil {
 		return err
 	}
 	if !config.allowsHost(r.Host) {
-		return badRequest("expected a Host header with a name of this server, found %s", quote(r.Host))
+		return tune.Refuse(http.StatusBadRequest, "expected a Host header with a name of this server, found %s", tune.Quote(r.Host))
 	}
 	if err := discardBody(config, w, r); err != nil {
 		return err
@@ -63,10 +64,9 @@ func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, r
 	}
 
 	answer := s.status
-	rest, isStream := cutStream(path)
-	if isStream {
+	if s.tuner.Stream(path) {
 		answer = func(w http.ResponseWriter, r *http.Request) error {
-			return s.stream(config, w, r, rest, received)
+			return s.stream(config, w, r, path, received)
 		}
 	} else {
 		name, _, _ := strings.Cut(path, "?")
@@ -85,12 +85,12 @@ func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, r
 				return nil
 			}
 		default:
-			return refusal(http.StatusNotFound, "no such path %s: there are %s", quote(name), routeNames)
+			return tune.Refuse(http.StatusNotFound, "no such path %s: there are %s", tune.Quote(name), routeNames)
 		}
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", allowedMethods)
-		return refusal(http.StatusMethodNotAllowed, "expected one of the methods %s, found %s", allowedMethods, quote(r.Method))
+		return tune.Refuse(http.StatusMethodNotAllowed, "expected one of the methods %s, found %s", allowedMethods, tune.Quote(r.Method))
 	}
 	return answer(w, r)
 }
@@ -101,7 +101,7 @@ func discardBody(config *Config, w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	tooLarge := refusal(http.StatusRequestEntityTooLarge, "expected a request body of at most %d bytes, found more", maxBody)
+	tooLarge := tune.Refuse(http.StatusRequestEntityTooLarge, "expected a request body of at most %d bytes, found more", maxBody)
 	if r.ContentLength > maxBody {
 		return tooLarge
 	}
@@ -113,7 +113,7 @@ func discardBody(config *Config, w http.ResponseWriter, r *http.Request) error {
 		if errors.As(err, &over) {
 			return tooLarge
 		}
-		return badRequest("expected a whole request body: %v", err)
+		return tune.Refuse(http.StatusBadRequest, "expected a whole request body: %v", err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"zapcast/ingest"
+	"zapcast/tune"
 )
 
 // Bad requests and their answers: the status and a reason in one line.
@@ -26,7 +27,7 @@ func TestServer_badRequests(t *testing.T) {
 		{"GET", "/rtp/%zz", 400, "two hexadecimal digits"},
 		{"GET", "/rtp/239.1.1.1:5000/%4", 400, "two hexadecimal digits"},
 		{"HEAD", "/nothing%", 400, ""},
-		{"GET", "/rtp/239.1.1.1:5000?" + strings.Repeat("a", maxTarget), 414, "expected at most 2048"},
+		{"GET", "/rtp/239.1.1.1:5000?" + strings.Repeat("a", tune.MaxTarget), 414, "expected at most 2048"},
 		{"GET", "/page", 404, "there are /rtp/GROUP:PORT"},
 		{"GET", "/page/vendor", 404, "no such path"},
 		{"POST", "/", 405, "expected one of the methods"},
@@ -163,11 +164,11 @@ func TestServer_headerLimitIsExact(t *testing.T) {
 			t.Errorf("%d bytes: got %.80q, want %s", size, got, want)
 		}
 	}
-	if got := f.raw("GET /" + strings.Repeat("a", maxTarget-1) + " HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.0 404") {
-		t.Errorf("target of %d bytes: got %.80q, want 404", maxTarget, got)
+	if got := f.raw("GET /" + strings.Repeat("a", tune.MaxTarget-1) + " HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.0 404") {
+		t.Errorf("target of %d bytes: got %.80q, want 404", tune.MaxTarget, got)
 	}
-	if got := f.raw("GET /" + strings.Repeat("a", maxTarget) + " HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.0 414") {
-		t.Errorf("target of %d bytes: got %.80q, want 414", maxTarget+1, got)
+	if got := f.raw("GET /" + strings.Repeat("a", tune.MaxTarget) + " HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.0 414") {
+		t.Errorf("target of %d bytes: got %.80q, want 414", tune.MaxTarget+1, got)
 	}
 }
 

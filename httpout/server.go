@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"zapcast/fanout"
+	"zapcast/tune"
 )
 
 const (
@@ -27,13 +28,13 @@ const (
 // A Server answers HTTP requests and hands viewers to an engine. It is safe for
 // concurrent use.
 type Server struct {
-	engine   *fanout.Engine
-	http     *http.Server
-	config   atomic.Pointer[Config]
-	pending  pending
-	slots    slots
-	resolver resolver
-	started  time.Time
+	engine  *fanout.Engine
+	http    *http.Server
+	config  atomic.Pointer[Config]
+	pending pending
+	slots   slots
+	tuner   *tune.Tuner
+	started time.Time
 
 	counters     counters
 	failures     failures
@@ -48,15 +49,15 @@ type Server struct {
 // errShuttingDown is what viewers are told who wait while the server ends.
 var errShuttingDown = errors.New("the server is shutting down")
 
-// New returns a server that opens channels on engine. It listens to nothing
-// until Serve is called. The engine stays the caller's; it must be closed after
-// Shutdown, which leaves running streams to it.
-func New(config Config, engine *fanout.Engine) *Server {
+// New returns a server that opens on engine the channels that tuner finds. It
+// listens to nothing until Serve is called. The engine stays the caller's; it
+// must be closed after Shutdown, which leaves running streams to it.
+func New(config Config, engine *fanout.Engine, tuner *tune.Tuner) *Server {
 	config = config.withDefaults()
 	s := &Server{
-		engine:   engine,
-		resolver: systemResolver(),
-		started:  time.Now(),
+		engine:  engine,
+		tuner:   tuner,
+		started: time.Now(),
 	}
 	s.pending.total, s.pending.perAddress = config.MaxPending, config.MaxPendingPerAddress
 	s.config.Store(&config)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zapcast/fanout"
+	"zapcast/tune"
 )
 
 // The structs below are the JSON of /api/status. docs/status.md says what each
@@ -120,7 +121,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 // health answers /healthz.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	if s.ctx.Err() != nil {
-		return refusal(http.StatusServiceUnavailable, "%v", errShuttingDown)
+		return tune.Refuse(http.StatusServiceUnavailable, "%v", errShuttingDown)
 	}
 	w.Header().Set("Cache-Control", noCache)
 	answer(s.config.Load(), w, r, http.StatusOK, "text/plain; charset=utf-8", []byte("ok\n"))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"zapcast/fanout"
-	"zapcast/ingest"
+	"zapcast/tune"
 )
 
 const (
@@ -23,27 +23,22 @@ const (
 	maxAgent = 200
 )
 
-// stream answers GET and HEAD on a stream URL, of which rest is what follows
-// the prefix. HEAD opens nothing. GET waits until the stream can start, then
-// the connection is the engine's.
-func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, rest string, received time.Time) error {
-	target, err := parseStream(rest)
+// stream answers GET and HEAD on a stream's path. HEAD opens nothing. GET waits
+// until the stream can start, then the connection is the engine's.
+func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, path string, received time.Time) error {
+	channel, err := s.tuner.Channel(r.Context(), path)
 	if err != nil {
 		return err
 	}
-	if len(target.Ignored) > 0 {
-		config.Logger.Info("parameters ignored", "client", r.RemoteAddr, "parameters", strings.Join(target.Ignored, "; "))
-	}
-	spec, err := s.resolver.flow(r.Context(), target, config.Interface)
-	if err != nil {
-		return err
+	if len(channel.Ignored) > 0 {
+		config.Logger.Info("parameters ignored", "client", r.RemoteAddr, "parameters", strings.Join(channel.Ignored, "; "))
 	}
 	if r.Method == http.MethodHead {
 		header := w.Header()
 		header.Set("Content-Type", streamType)
 		header.Set("Connection", "close")
 		header.Set("Cache-Control", noCache)
-		header.Set("R2H-Upstream-Protocol", "multicast")
+		header.Set("R2H-Upstream-Protocol", channel.Protocol)
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
@@ -56,7 +51,7 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 	if !s.slots.take(client, config.MaxClients) {
 		s.counters.limit.Add(1)
 		w.Header().Set("Retry-After", retryAfter)
-		return refusal(http.StatusServiceUnavailable, "too many viewers: all %d places are taken", config.MaxClients)
+		return tune.Refuse(http.StatusServiceUnavailable, "too many viewers: all %d places are taken", config.MaxClients)
 	}
 	s.pending.remove(c) // he has a place: a channel that starts slowly may keep many of one address waiting
 	viewer := fanout.Viewer{
@@ -66,10 +61,10 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 		Requested: received,
 		Done:      func() { s.slots.give(client) },
 	}
-	lease, err := s.engine.Open(r.Context(), spec.String(), multicast(spec))
+	lease, err := s.engine.Open(r.Context(), channel.Key, channel.Open)
 	if err != nil {
 		viewer.Done()
-		return s.openFailed(config, r, target, spec, err)
+		return s.openFailed(config, r, channel.Key, err)
 	}
 	if _, _, err := http.NewResponseController(w).Hijack(); err != nil {
 		lease.Close()
@@ -77,51 +72,40 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 		return err
 	}
 	viewer.Conn = c.detach()
-	viewer.Header = streamHeader(r, config.CORS, lease.Payload())
+	viewer.Header = streamHeader(r, config.CORS, channel.Protocol, lease.Payload())
 	if err := prepare(viewer.Conn); err != nil {
 		config.Logger.Debug("cannot set socket options", "client", viewer.Client, "err", err)
 	}
 	if err := lease.Attach(viewer); err != nil {
-		config.Logger.Debug("viewer lost at the start", "client", viewer.Client, "channel", spec.String(), "err", err)
+		config.Logger.Debug("viewer lost at the start", "client", viewer.Client, "channel", channel.Key, "err", err)
 	}
 	return nil
 }
 
-// multicast returns what opens spec as a source.
-func multicast(spec ingest.FlowSpec) fanout.OpenFunc {
-	return func(receiver ingest.Receiver) (ingest.Source, error) {
-		source, err := ingest.OpenMulticast(receiver, spec)
-		if err != nil {
-			return nil, err
-		}
-		return source, nil
-	}
-}
-
 // openFailed makes the answer to a viewer out of the reason why a channel did
 // not open.
-func (s *Server) openFailed(config *Config, r *http.Request, target Target, spec ingest.FlowSpec, err error) error {
+func (s *Server) openFailed(config *Config, r *http.Request, key string, err error) error {
 	if s.ctx.Err() != nil {
-		return refusal(http.StatusServiceUnavailable, "%v", errShuttingDown)
+		return tune.Refuse(http.StatusServiceUnavailable, "%v", errShuttingDown)
 	}
 	if r.Context().Err() != nil {
 		s.counters.gone.Add(1)
 		return errGone
 	}
-	if s.failures.add(failure{Channel: spec.String(), Reason: oneLine(err.Error()), At: time.Now()}) {
-		config.Logger.Warn("stream does not start", "client", clientName(r.RemoteAddr), "channel", spec.String(), "err", err)
+	if s.failures.add(failure{Channel: key, Reason: oneLine(err.Error()), At: time.Now()}) {
+		config.Logger.Warn("stream does not start", "client", clientName(r.RemoteAddr), "channel", key, "err", err)
 	}
-	asked := target.Spec.Interface != "" || target.InterfaceIndex != 0
-	if asked && errors.Is(err, ingest.ErrInterface) {
-		return refusal(http.StatusBadRequest, "%v", err)
+	var refused *tune.StatusError
+	if errors.As(err, &refused) {
+		return refused
 	}
 	s.counters.noStream.Add(1)
-	return refusal(http.StatusServiceUnavailable, "%v", err)
+	return tune.Refuse(http.StatusServiceUnavailable, "%v", err)
 }
 
 // streamHeader is the response header of a stream, whole. There is no length:
 // the body ends with the connection.
-func streamHeader(r *http.Request, cors, payload string) []byte {
+func streamHeader(r *http.Request, cors, protocol, payload string) []byte {
 	var b strings.Builder
 	line := func(key, value string) {
 		b.WriteString(key + ": " + value + "\r\n")
@@ -136,7 +120,7 @@ func streamHeader(r *http.Request, cors, payload string) []byte {
 	line("Content-Type", streamType)
 	line("Connection", "close")
 	line("Cache-Control", noCache)
-	line("R2H-Upstream-Protocol", "multicast")
+	line("R2H-Upstream-Protocol", protocol)
 	if payload != "" {
 		line("R2H-Upstream-Payload", payload)
 	}

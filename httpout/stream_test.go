@@ -19,6 +19,7 @@ import (
 
 	"zapcast/fanout"
 	"zapcast/ingest"
+	"zapcast/tune"
 )
 
 func TestStream_header(t *testing.T) {
@@ -106,7 +107,8 @@ func TestStream_spellingsShareAChannel(t *testing.T) {
 }
 
 func TestStream_sourceAndInterface(t *testing.T) {
-	f := newFront(t, Config{Interface: "lo"})
+	f := newFront(t, Config{})
+	f.tuner.Reconfigure(tune.Config{Interface: "lo"})
 	f.network.Refuse("239.1.1.2:5000%lo", ingest.ErrInterface)
 	f.network.Refuse("239.1.1.2:5000%iptv0", ingest.ErrInterface)
 	for _, spec := range []string{"198.51.100.7@239.1.1.1:5000%lo", "[ff15::1]:1234%iptv0"} {
@@ -126,7 +128,7 @@ func TestStream_sourceAndInterface(t *testing.T) {
 	if len(failures) != 2 || failures[0].Channel != "239.1.1.2:5000%iptv0" || !strings.Contains(failures[1].Reason, "no such interface") {
 		t.Errorf("failures: got %+v, want the newer first", failures)
 	}
-	f.Reconfigure(Config{})
+	f.tuner.Reconfigure(tune.Config{})
 	f.feed("239.1.1.3:5000")
 	f.watch("/rtp/239.1.1.3:5000")
 }
@@ -292,9 +294,9 @@ func TestStream_loopbackMulticast(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer engine.Close()
-	f := newFront(t, Config{Interface: "nosuch0"})
+	f := newFront(t, Config{})
 	f.Server.engine = engine
-	f.resolver = systemResolver()
+	f.tuner = tune.New(tune.Config{Interface: "nosuch0"}, tune.System())
 
 	sender, err := multicastSender(group)
 	if err != nil {

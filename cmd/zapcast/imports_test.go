@@ -27,11 +27,13 @@ var arrows = map[string][]string{
 	"fanout":            {"ingest", "mpegts", "golang.org/x/sys/unix"},
 	"playlist":          {"golang.org/x/text/encoding/simplifiedchinese"},
 	"httpout/page":      {},
-	"httpout":           {"httpout/page", "fanout", "ingest", "golang.org/x/sys/unix"},
+	"tune":              {"ingest"},
+	"tune/tunetest":     {"tune"},
+	"httpout":           {"httpout/page", "fanout", "ingest", "tune", "golang.org/x/sys/unix"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
-	"cmd/zapcast":       {"httpout", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
+	"cmd/zapcast":       {"httpout", "tune", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }
 
 // moduleImports lists the imports of every package of the module, by folder,

@@ -13,6 +13,7 @@ import (
 
 	"zapcast/fanout"
 	"zapcast/httpout"
+	"zapcast/tune"
 )
 
 // requestsLinger is how long a stop waits for requests that are being answered
@@ -20,13 +21,15 @@ import (
 // two.
 const requestsLinger = 500 * time.Millisecond
 
-// A server is the running program: listeners, the HTTP front and the engine.
+// A server is the running program: listeners, the HTTP front, the tuner and the
+// engine.
 // Its methods are for one goroutine.
 type server struct {
 	started   serveConfig // what the engine was made with
 	cfg       serveConfig // what applies now
 	log       *slog.Logger
 	engine    *fanout.Engine
+	tuner     *tune.Tuner
 	http      *httpout.Server
 	listeners map[string]net.Listener // by address as configured
 	serving   sync.WaitGroup          // one per listener
@@ -43,7 +46,8 @@ func openServer(cfg serveConfig, log *slog.Logger) (*server, error) {
 		closeAll(fresh)
 		return nil, err
 	}
-	s.http = httpout.New(cfg.httpConfig(log), s.engine)
+	s.tuner = tune.New(cfg.tuneConfig(), tune.System())
+	s.http = httpout.New(cfg.httpConfig(log), s.engine, s.tuner)
 	s.serve(fresh)
 	s.warnOfInterface()
 	return s, nil
@@ -126,6 +130,7 @@ func (s *server) reconfigure(next serveConfig) error {
 	}
 	s.cfg = next
 	s.engine.Reconfigure(next.engineConfig(s.log))
+	s.tuner.Reconfigure(next.tuneConfig())
 	s.http.Reconfigure(next.httpConfig(s.log))
 	s.serve(fresh)
 	for _, address := range s.leaving(next) {

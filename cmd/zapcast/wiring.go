@@ -7,6 +7,7 @@ import (
 	"zapcast/fanout"
 	"zapcast/httpout"
 	"zapcast/ingest"
+	"zapcast/tune"
 )
 
 // engineConfig is what the engine is told.
@@ -47,11 +48,15 @@ func orNever(d time.Duration) time.Duration {
 	return d
 }
 
+// tuneConfig is what the tuner is told.
+func (c *serveConfig) tuneConfig() tune.Config {
+	return tune.Config{Interface: c.iface}
+}
+
 // httpConfig is what the HTTP front is told.
 func (c *serveConfig) httpConfig(log *slog.Logger) httpout.Config {
 	number, _ := buildVersion()
 	return httpout.Config{
-		Interface:  c.iface,
 		MaxClients: c.maxClients,
 		Hosts:      c.hosts,
 		CORS:       c.cors,

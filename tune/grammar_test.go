@@ -1,4 +1,4 @@
-package httpout
+package tune
 
 import (
 	"errors"
@@ -159,7 +159,7 @@ func TestParse_refuses(t *testing.T) {
 	f("http://host", 400, "expected /rtp/")
 	f("/", 400, "expected /rtp/")
 	f("/rtpx/239.1.1.1", 400, "expected /rtp/")
-	f("/rtp/239.1.1.1:5000?"+strings.Repeat("a", maxTarget), 414, "bytes")
+	f("/rtp/239.1.1.1:5000?"+strings.Repeat("a", MaxTarget), 414, "bytes")
 	f("/rtp", 400, "found none")
 	f("/rtp/", 400, "found none")
 	f("/rtp//239.1.1.1:5000", 400, "found none")
@@ -296,7 +296,7 @@ func checkParse(t *testing.T, in string) {
 		}
 	}
 	again, err := Parse(got.String())
-	if err != nil && len(got.String()) > maxTarget {
+	if err != nil && len(got.String()) > MaxTarget {
 		return // escapes have made it too long
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package httpout
+package tune
 
 import (
 	"net/netip"

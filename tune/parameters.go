@@ -1,4 +1,4 @@
-package httpout
+package tune
 
 import (
 	"net/netip"
@@ -59,7 +59,7 @@ func (t *Target) parseInterface(values map[string]string) error {
 	if v := values["ifindex"]; v != "" {
 		index, err := strconv.ParseInt(v, 10, 32)
 		if err != nil || index <= 0 {
-			return badRequest("unknown interface: expected the number of one in ifindex, found %s", quote(v))
+			return badRequest("unknown interface: expected the number of one in ifindex, found %s", Quote(v))
 		}
 		t.Spec.Interface, t.InterfaceIndex = "", int(index)
 	}
@@ -79,10 +79,10 @@ func (t *Target) parseFCC(server, dialect string) error {
 	}
 	host, port, ok := strings.Cut(server, ":")
 	if !ok {
-		return badRequest("expected fcc=HOST:PORT, found no port in %s", quote(server))
+		return badRequest("expected fcc=HOST:PORT, found no port in %s", Quote(server))
 	}
 	if _, rest, err := parsePort(port, "port"); err != nil || rest != "" {
-		return badRequest("expected fcc=HOST:PORT with a port from 1 to 65535, found %s", quote(server))
+		return badRequest("expected fcc=HOST:PORT with a port from 1 to 65535, found %s", Quote(server))
 	}
 	addr, name, rest, err := parseHost(host, "host")
 	if err != nil || rest != "" {
@@ -104,5 +104,5 @@ func (t *Target) parseFCC(server, dialect string) error {
 
 // ignore notes that a parameter plays no part.
 func (t *Target) ignore(key, value, why string) {
-	t.Ignored = append(t.Ignored, key+"="+quote(value)+": "+why)
+	t.Ignored = append(t.Ignored, key+"="+Quote(value)+": "+why)
 }

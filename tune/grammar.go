@@ -1,6 +1,7 @@
-package httpout
+package tune
 
 import (
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -12,8 +13,8 @@ const (
 	// rtp2httpd.
 	defaultPort = 1234
 
-	// maxTarget bounds a request target, in bytes; longer ones are answered 414.
-	maxTarget = 2048
+	// MaxTarget bounds a request target, in bytes; longer ones are answered 414.
+	MaxTarget = 2048
 
 	// maxName is the longest host name, in bytes (RFC 1035 §2.3.4).
 	maxName = 253
@@ -23,30 +24,33 @@ const (
 	separators = ":%~+-^"
 )
 
-// Parse takes a request target apart, as it stands in the request line:
-// "/rtp/" or "/udp/", then the multicast address in the grammar of udpxy,
-// msd_lite or rtp2httpd. The absolute form ("http://host/rtp/…") is accepted.
+// Parse takes a request target apart, as it stands in the request: "/rtp/" or
+// "/udp/", then the multicast address in the grammar of udpxy, msd_lite or
+// rtp2httpd, and the query. The absolute form ("http://host/rtp/…") is accepted.
 // Every error is a *StatusError.
 func Parse(target string) (Target, error) {
-	path, err := originForm(target)
+	path, err := Path(target)
 	if err != nil {
 		return Target{}, err
 	}
 	rest, ok := cutStream(path)
 	if !ok {
-		return Target{}, badRequest("expected /rtp/GROUP:PORT or /udp/GROUP:PORT, found %s", quote(path))
+		return Target{}, badRequest("expected /rtp/GROUP:PORT or /udp/GROUP:PORT, found %s", Quote(path))
 	}
 	return parseStream(rest)
 }
 
-// originForm strips the scheme and authority that a client puts in front of
-// the path when it takes us for a proxy (RFC 9112 §3.2.2).
-func originForm(target string) (string, error) {
-	if len(target) > maxTarget {
-		return "", refusal(414, "the request target has %d bytes, expected at most %d", len(target), maxTarget)
+// Path strips the scheme and authority in front of a path: an HTTP client puts
+// them there when it takes us for a proxy (RFC 9112 §3.2.2), an RTSP client
+// always (RFC 2326 §6.1). Every error is a *StatusError.
+func Path(target string) (string, error) {
+	if len(target) > MaxTarget {
+		return "", Refuse(http.StatusRequestURITooLong, "the request target has %d bytes, expected at most %d", len(target), MaxTarget)
 	}
-	const scheme = "http://"
-	if len(target) >= len(scheme) && strings.EqualFold(target[:len(scheme)], scheme) {
+	for _, scheme := range []string{"http://", "rtsp://", "rtsps://"} {
+		if len(target) < len(scheme) || !strings.EqualFold(target[:len(scheme)], scheme) {
+			continue
+		}
 		target = target[len(scheme):]
 		i := strings.IndexAny(target, "/?")
 		if i < 0 || target[i] == '?' {
@@ -55,7 +59,7 @@ func originForm(target string) (string, error) {
 		return target[i:], nil
 	}
 	if !strings.HasPrefix(target, "/") {
-		return "", badRequest("expected a request target that begins with /, found %s", quote(target))
+		return "", badRequest("expected a request target that begins with /, found %s", Quote(target))
 	}
 	return target, nil
 }
@@ -165,7 +169,7 @@ func (t *Target) parsePath(s string) error {
 			return err
 		}
 	default:
-		return badRequest("expected a port (GROUP:PORT) or nothing after the multicast address, found %s", quote(rest))
+		return badRequest("expected a port (GROUP:PORT) or nothing after the multicast address, found %s", Quote(rest))
 	}
 	if zone := group.Zone(); zone != "" {
 		t.Spec.Interface, group = zone, group.WithZone("")
@@ -183,13 +187,13 @@ func (t *Target) parseSource(s string) error {
 	}
 	if rest != "" {
 		if rest[0] != ':' {
-			return badRequest("expected : or @ after the source address, found %s", quote(rest))
+			return badRequest("expected : or @ after the source address, found %s", Quote(rest))
 		}
 		if _, rest, err = parsePort(rest[1:], "source port"); err != nil {
 			return err
 		}
 		if rest != "" {
-			return badRequest("expected @ after the source port, found %s", quote(rest))
+			return badRequest("expected @ after the source port, found %s", Quote(rest))
 		}
 	}
 	t.Spec.Source, t.Source = addr.WithZone(""), name
@@ -202,7 +206,7 @@ func parseHost(s, what string) (addr netip.Addr, name, rest string, err error) {
 		inside, rest, ok := strings.Cut(s[1:], "]")
 		addr, err := netip.ParseAddr(inside)
 		if !ok || err != nil || !addr.Is6() {
-			return netip.Addr{}, "", "", badRequest("expected a %s, an IPv6 literal in brackets, found %s", what, quote(s))
+			return netip.Addr{}, "", "", badRequest("expected a %s, an IPv6 literal in brackets, found %s", what, Quote(s))
 		}
 		return addr.Unmap(), "", rest, nil
 	}
@@ -212,16 +216,16 @@ func parseHost(s, what string) (addr netip.Addr, name, rest string, err error) {
 	}
 	n = countLeading(s, isNameByte)
 	if n == 0 {
-		return netip.Addr{}, "", "", badRequest("expected a %s, found %s", what, quote(s))
+		return netip.Addr{}, "", "", badRequest("expected a %s, found %s", what, Quote(s))
 	}
 	name, rest = s[:n], s[n:]
 	// A name whose last label is a number is a mistyped address.
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if len(name) > maxName || countLeading(last, isDigit) == len(last) {
-		return netip.Addr{}, "", "", badRequest("expected a %s, found %s", what, quote(name))
+		return netip.Addr{}, "", "", badRequest("expected a %s, found %s", what, Quote(name))
 	}
 	if strings.Count(s, ":") > 1 && strings.Trim(s, "0123456789abcdefABCDEF:.") == "" {
-		return netip.Addr{}, "", "", badRequest("expected a %s, IPv6 in brackets ([ADDRESS]:PORT), found %s", what, quote(s))
+		return netip.Addr{}, "", "", badRequest("expected a %s, IPv6 in brackets ([ADDRESS]:PORT), found %s", what, Quote(s))
 	}
 	return netip.Addr{}, name, rest, nil
 }
@@ -231,7 +235,7 @@ func parsePort(s, what string) (port uint16, rest string, err error) {
 	n := countLeading(s, isDigit)
 	v, err := strconv.ParseUint(s[:n], 10, 16)
 	if err != nil || v == 0 {
-		return 0, "", badRequest("expected a %s from 1 to 65535, found %s", what, quote(s))
+		return 0, "", badRequest("expected a %s from 1 to 65535, found %s", what, Quote(s))
 	}
 	return uint16(v), s[n:], nil
 }
@@ -243,18 +247,6 @@ func unescape(s string) string {
 		return u
 	}
 	return s
-}
-
-// quote quotes what was found, shortened, for an error text.
-func quote(s string) string {
-	const most = 64
-	if s == "" {
-		return "nothing"
-	}
-	if len(s) > most {
-		return strconv.QuoteToASCII(s[:most]) + "…"
-	}
-	return strconv.QuoteToASCII(s)
 }
 
 func countLeading(s string, in func(byte) bool) int {

@@ -1,4 +1,4 @@
-package httpout
+package tune
 
 import (
 	"context"
@@ -14,31 +14,32 @@ import (
 // has gone on by then.
 const resolveTimeout = 3 * time.Second
 
-// A resolver looks up what a URL names. Its fields are functions so that tests
+// A Resolver looks up what a URL names. Its fields are functions so that tests
 // need neither a name server nor particular interfaces.
-type resolver struct {
-	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	byName func(name string) (*net.Interface, error)
-	index  func(index int) (*net.Interface, error)
+type Resolver struct {
+	Lookup           func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	InterfaceByName  func(name string) (*net.Interface, error)
+	InterfaceByIndex func(index int) (*net.Interface, error)
 }
 
-func systemResolver() resolver {
-	return resolver{lookup: net.DefaultResolver.LookupNetIP, byName: net.InterfaceByName, index: net.InterfaceByIndex}
+// System returns the resolver that asks the system.
+func System() Resolver {
+	return Resolver{net.DefaultResolver.LookupNetIP, net.InterfaceByName, net.InterfaceByIndex}
 }
 
 // flow returns the flow that t means: names looked up, and the interface taken
 // from the request, else from the configuration. Only the request's is checked
 // here; it is answered 400 because the request is at fault, where a configured
 // interface that is missing is ours.
-func (r resolver) flow(ctx context.Context, t Target, configured string) (ingest.FlowSpec, error) {
+func (r Resolver) flow(ctx context.Context, t Target, configured string) (ingest.FlowSpec, error) {
 	spec := t.Spec
 	switch {
 	case spec.Interface != "":
-		if _, err := r.byName(spec.Interface); err != nil {
-			return spec, badRequest("unknown interface %s", quote(spec.Interface))
+		if _, err := r.InterfaceByName(spec.Interface); err != nil {
+			return spec, badRequest("unknown interface %s", Quote(spec.Interface))
 		}
 	case t.InterfaceIndex != 0:
-		ifi, err := r.index(t.InterfaceIndex)
+		ifi, err := r.InterfaceByIndex(t.InterfaceIndex)
 		if err != nil {
 			return spec, badRequest("unknown interface: none has the number %d", t.InterfaceIndex)
 		}
@@ -78,13 +79,13 @@ func (r resolver) flow(ctx context.Context, t Target, configured string) (ingest
 }
 
 // addresses returns the addresses of name, or the literal one where there is no name.
-func (r resolver) addresses(ctx context.Context, literal netip.Addr, name string) ([]netip.Addr, error) {
+func (r Resolver) addresses(ctx context.Context, literal netip.Addr, name string) ([]netip.Addr, error) {
 	if name == "" {
 		return []netip.Addr{literal}, nil
 	}
-	addrs, err := r.lookup(ctx, "ip", name)
+	addrs, err := r.Lookup(ctx, "ip", name)
 	if err != nil || len(addrs) == 0 {
-		return nil, badRequest("cannot resolve %s: expected an address or a name that has one", quote(name))
+		return nil, badRequest("cannot resolve %s: expected an address or a name that has one", Quote(name))
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap().WithZone("")

@@ -1,0 +1,95 @@
+// Package tune turns what a viewer asks for into a channel that an engine can
+// open, whichever front the viewer came through.
+//
+//	grammar.go      a stream URL taken apart: Target (target.go, parameters.go)
+//	resolve.go      names and interface looked up: ingest.FlowSpec
+//	tuner.go        the channel: its key, and what opens its source
+//
+// URLs follow udpxy, msd_lite and rtp2httpd; docs/urls.md is the grammar. They
+// are taken from the request line as it stands: they hold "//", "%" and ":"
+// where a tidying router would change them.
+package tune
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"zapcast/ingest"
+)
+
+// Config holds the settings of a Tuner. The zero value works.
+type Config struct {
+	// Interface is the name of the network interface to join groups on where a
+	// request names none. Default: empty, the routing table's choice.
+	Interface string
+}
+
+// A Tuner resolves requests. It is safe for concurrent use.
+type Tuner struct {
+	config   atomic.Pointer[Config]
+	resolver Resolver
+}
+
+// New returns a tuner that looks names up with resolver.
+func New(config Config, resolver Resolver) *Tuner {
+	t := &Tuner{resolver: resolver}
+	t.Reconfigure(config)
+	return t
+}
+
+// Reconfigure changes the settings for requests to come.
+func (t *Tuner) Reconfigure(config Config) { t.config.Store(&config) }
+
+// A Channel is what a viewer has asked for, resolved.
+type Channel struct {
+	// Key is the same for all requests that mean the same upstream.
+	Key string
+
+	// Protocol is how the upstream is reached: "multicast".
+	Protocol string
+
+	// Open opens the upstream. It may block. A *StatusError is the viewer's own
+	// fault, or the upstream's word for him.
+	Open func(ingest.Receiver) (ingest.Source, error)
+
+	// Ignored says in plain words which parameters of the request were left
+	// aside, and why.
+	Ignored []string
+}
+
+// Stream reports whether path, query included, is in the grammar's realm. What
+// is not may have another meaning to a front.
+func (t *Tuner) Stream(path string) bool {
+	_, ok := cutStream(path)
+	return ok
+}
+
+// Channel returns the channel that path means, looking up the names in it until
+// ctx ends. It opens nothing. Every error is a *StatusError.
+func (t *Tuner) Channel(ctx context.Context, path string) (Channel, error) {
+	target, err := Parse(path)
+	if err != nil {
+		return Channel{}, err
+	}
+	spec, err := t.resolver.flow(ctx, target, t.config.Load().Interface)
+	if err != nil {
+		return Channel{}, err
+	}
+	asked := target.Spec.Interface != "" || target.InterfaceIndex != 0
+	return Channel{
+		Key:      spec.String(),
+		Protocol: "multicast",
+		Ignored:  target.Ignored,
+		Open: func(receiver ingest.Receiver) (ingest.Source, error) {
+			source, err := ingest.OpenMulticast(receiver, spec)
+			switch {
+			case err == nil:
+				return source, nil
+			case asked && errors.Is(err, ingest.ErrInterface):
+				return nil, badRequest("%v", err)
+			}
+			return nil, err
+		},
+	}, nil
+}
