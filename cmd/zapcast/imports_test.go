@@ -23,6 +23,7 @@ var arrows = map[string][]string{
 	"ingest":            {"mpegts", "golang.org/x/sys/unix", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"ingest/ingesttest": {"ingest", "mpegts", "github.com/pion/rtp"},
 	"fcc/wire":          {},
+	"catchup":           {},
 	"rtsp":              {"ingest", "mpegts", "golang.org/x/sys/unix"},
 	"fanout":            {"ingest", "mpegts", "golang.org/x/sys/unix"},
 	"playlist":          {"golang.org/x/text/encoding/simplifiedchinese"},
