@@ -51,7 +51,6 @@ type loop struct {
 	next     time.Time // next tick
 	more     bool      // a source has more than it was allowed to bring
 	closing  bool
-	inbox    [4096]byte
 
 	mu     sync.Mutex // guards posted and ended
 	posted []func()
@@ -138,10 +137,7 @@ func (l *loop) turn(now time.Time, events []event) {
 	l.runPosted()
 	for _, ev := range events {
 		if v := l.byFD[ev.fd]; v != nil {
-			if ev.in && !v.gone {
-				l.input(v)
-			}
-			l.socket(v, ev.out, ev.hup)
+			l.socket(v, ev.hup)
 		}
 	}
 	queue := l.queue
@@ -193,7 +189,7 @@ func (l *loop) tick() time.Duration {
 }
 
 // socket hears that a viewer's socket takes data again, or is gone.
-func (l *loop) socket(v *viewer, out, hup bool) {
+func (l *loop) socket(v *viewer, hup bool) {
 	if v.gone {
 		return
 	}
@@ -201,43 +197,16 @@ func (l *loop) socket(v *viewer, out, hup bool) {
 		l.drop(v, "closed by the viewer")
 		return
 	}
-	if out && v.blocked {
+	if v.blocked {
 		v.blocked = false
 		l.pump(v)
 	}
 }
 
-// inputMax is how much a viewer may send in one turn. All that he has to send are
-// requests and reports.
-const inputMax = 64 << 10
-
-// input reads what a viewer sent.
-func (l *loop) input(v *viewer) {
-	if v.sock == nil || v.control == nil {
-		return
-	}
-	for total := 0; !v.gone; {
-		n := v.sock.read(l.inbox[:])
-		if n <= 0 {
-			return
-		}
-		if total += n; total > inputMax {
-			l.drop(v, "he sends too much")
-			return
-		}
-		v.control.Receive(l.inbox[:n])
-	}
-}
-
 // connect makes v.conn from nc. It may be called from any goroutine.
 func (l *loop) connect(v *viewer, nc net.Conn) error {
-	size := 0 // of datagrams
-	if _, v.packets = nc.(*net.UDPConn); v.packets {
-		header, payload := v.info.Framing.Sizes()
-		size = header + payload
-	}
 	if !l.engine.cfg.Load().Plain {
-		ok, err := v.adopt(nc, &l.store.scratch, size)
+		c, ok, err := newFDConn(nc, &l.store.scratch)
 		switch {
 		case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
 			ok = false // nc keeps the descriptor that it has
@@ -245,43 +214,12 @@ func (l *loop) connect(v *viewer, nc net.Conn) error {
 			return err
 		}
 		if ok {
-			v.fd = int32(v.sock.fd)
+			v.conn, v.fd = c, int32(c.fd)
 			return nil
 		}
 	}
-	if v.packets {
-		v.conn = &packetConn{nc: nc, size: size}
-		return nil
-	}
-	wake := func(hup bool) { l.post(func() { l.socket(v, !hup, hup) }) }
-	input := func(b []byte) {
-		if v.info.Control != nil {
-			l.do(func() {
-				if !v.gone {
-					v.control.Receive(b)
-				}
-			})
-		}
-	}
-	v.conn = newGoConn(nc, wake, input)
+	v.conn = newGoConn(nc, func(hup bool) { l.post(func() { l.socket(v, hup) }) })
 	return nil
-}
-
-// adopt makes v.conn of nc's descriptor, where it has one: for datagrams of size
-// bytes, or a stream if that is zero.
-func (v *viewer) adopt(nc net.Conn, s *scratch, size int) (ok bool, err error) {
-	if size > 0 {
-		c, ok, err := newUDPConn(nc, s, size)
-		if ok && err == nil {
-			v.conn, v.sock = c, &c.fdConn
-		}
-		return ok, err
-	}
-	c, ok, err := newFDConn(nc, s)
-	if ok && err == nil {
-		v.conn, v.sock = c, c
-	}
-	return ok, err
 }
 
 // join makes w wait for the channel named key. Where there is none, it makes
@@ -347,17 +285,14 @@ func (l *loop) attach(c *channel, w *waiter, v *viewer) {
 		l.end(v)
 		return
 	}
-	if v.sock != nil {
-		if err := l.poll.add(v.sock, v.control != nil && !v.packets); err != nil {
+	if fc, ok := v.conn.(*fdConn); ok {
+		if err := l.poll.add(fc); err != nil {
 			l.end(v)
 			return
 		}
 		l.byFD[v.fd] = v
 	}
 	c.viewers = append(c.viewers, v)
-	if f := v.info.Framing; f != nil {
-		c.frame(v, f)
-	}
 	c.place(v)
 	l.log.Info("viewer started", "client", v.info.Client, "channel", c.key, "start", v.start)
 	l.pump(v)
@@ -377,9 +312,6 @@ func (l *loop) drop(v *viewer, reason string) {
 	}
 	if v.parked {
 		c.parked--
-	}
-	if v.view != nil {
-		c.unframe(v)
 	}
 	if v.fd >= 0 {
 		delete(l.byFD, v.fd)

@@ -22,6 +22,7 @@ type Multicast struct {
 	spec   FlowSpec
 	flow   Flow
 	window *Window
+	lead   Lead // nil: none
 	closed bool
 
 	out     [][]byte // what the batch in hand yields
@@ -89,6 +90,9 @@ func (m *Multicast) take(b []byte, now time.Time) {
 	case KindRTP:
 		m.takeRTP(b, now)
 	case KindTS:
+		if m.lead != nil {
+			m.lead.Bare(now)
+		}
 		m.takeBare(b)
 	case KindForeign:
 		if m.salvage(b) {
@@ -121,7 +125,10 @@ func (m *Multicast) takeRTP(b []byte, now time.Time) {
 		}
 		payload = nil // its place in the sequence is not worth waiting for
 	}
-	m.out = m.window.Push(Packet{Seq: h.Sequence, SSRC: h.SSRC, Payload: payload}, now, m.out)
+	packet := Packet{Seq: h.Sequence, SSRC: h.SSRC, Payload: payload}
+	if m.lead == nil || !m.lead.Hold(packet, now) {
+		m.out = m.window.Push(packet, now, m.out)
+	}
 }
 
 // takeBare hands on a datagram of TS packets as it comes.

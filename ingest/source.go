@@ -81,6 +81,34 @@ type Status struct {
 	ReceiveBuffer int       // bytes granted by the kernel
 	LastData      time.Time // zero before the first TS packet
 	Warnings      []string  // what an operator should know, in plain words
+
+	FCC *FCCStatus // nil: fast channel change was not asked for
+}
+
+// What a stream began with.
+const (
+	StartBurst     = "burst"     // of fast channel change
+	StartMulticast = "multicast" // the group alone
+)
+
+// FCCStatus is a snapshot of one fast channel change. Times count from the
+// source's opening and are zero until then.
+type FCCStatus struct {
+	Kind      string // StartBurst or StartMulticast, empty while not decided
+	Reason    string // why there was no burst, or why it was given up; empty: it led into the multicast
+	Server    string // that was named, "192.0.2.1:8027"
+	Asked     string // that was asked last, after redirects
+	Dialect   string // that it answered in; empty: none
+	State     string // of the conversation; empty: it is over
+	Open      bool   // the server may be sending
+	ReplyTime time.Duration
+
+	FirstByte    time.Duration // something was handed on
+	RandomAccess time.Duration // a point at which a decoder can start was
+	HandOver     time.Duration // the multicast goes its own way
+
+	BurstPackets, BurstBytes int64
+	HeldBytes, HeldPeak      int // multicast that waits for the burst, now and at most
 }
 
 // A Flow is one multicast membership and the datagrams that come with it.

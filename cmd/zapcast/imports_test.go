@@ -22,6 +22,7 @@ var arrows = map[string][]string{
 	"internal/captures": {"github.com/gopacket/gopacket/pcapgo"},
 	"ingest":            {"mpegts", "golang.org/x/sys/unix", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"ingest/ingesttest": {"ingest", "mpegts", "github.com/pion/rtp"},
+	"fcc":               {"fcc/wire", "ingest", "mpegts"},
 	"fcc/wire":          {},
 	"catchup":           {},
 	"rtsp":              {"ingest", "mpegts", "golang.org/x/sys/unix"},

@@ -1,0 +1,105 @@
+package fcc
+
+import (
+	"testing"
+	"time"
+
+	"zapcast/fcc/wire"
+	"zapcast/ingest"
+	"zapcast/ingest/ingesttest"
+)
+
+// A zap is a source that is driven as a loop would.
+type zap struct {
+	t      *testing.T
+	source *Source
+	sink   *ingesttest.Sink
+	opened time.Time
+	random time.Duration // when a random-access point was there
+}
+
+func (s *station) zap(cfg Config, dialect string, book *Book) *zap {
+	s.t.Helper()
+	z := &zap{t: s.t, opened: time.Now(), sink: &ingesttest.Sink{T: s.t}}
+	var err error
+	if z.source, err = Open(s.receiver, s.spec, Request{s.address(), dialect}, cfg, book); err != nil {
+		s.t.Fatal(err)
+	}
+	return z
+}
+
+// until drives the source until ok or for the whole time.
+func (z *zap) until(patience time.Duration, ok func(ingest.FCCStatus) bool) ingest.FCCStatus {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		for z.source.Drain(time.Now(), 256, z.sink) {
+		}
+		status := *z.source.Status().FCC
+		if ok(status) {
+			return status
+		}
+		if time.Now().After(end) {
+			z.t.Fatalf("not within %v: %+v; %s", patience, status, z.source.Seen())
+		}
+	}
+}
+
+func started(s ingest.FCCStatus) bool  { return s.RandomAccess > 0 }
+func handed(s ingest.FCCStatus) bool   { return s.HandOver > 0 }
+func finished(s ingest.FCCStatus) bool { return s.State == "" }
+
+// whole checks that nothing is missing, twice there or out of order from the
+// first random-access point on.
+func (z *zap) whole() (first uint64, n int) {
+	z.t.Helper()
+	numbers, random := ingesttest.VideoNumbers(z.sink.Bytes)
+	if len(numbers) == 0 || !random {
+		z.t.Fatalf("got %d video packets, the first a random-access point: %t", len(numbers), random)
+	}
+	for i, number := range numbers {
+		if number != numbers[0]+uint64(i) {
+			z.t.Fatalf("packet %d of %d: got number %d, want %d; %+v", i, len(numbers), number, numbers[0]+uint64(i), *z.source.Status().FCC)
+		}
+	}
+	return numbers[0], len(numbers)
+}
+
+func TestSource_burstLeadsIntoTheMulticast(t *testing.T) {
+	for _, dialect := range Dialects {
+		for _, join := range []string{Hedged, OnSync} {
+			plain := join == Hedged && dialect == Huawei
+			t.Run(dialect+" "+join, func(t *testing.T) {
+				t.Parallel()
+				s := newStation(t, &station{speaks: dialect, base: 64000, syncAfter: 300 * time.Millisecond})
+				z := s.zap(Config{Join: join, Plain: plain}, dialect, NewBook())
+				status := z.until(2*time.Second, handed)
+				z.until(time.Second, finished)
+				z.whole()
+				if status.Kind != ingest.StartBurst || status.RandomAccess > 100*time.Millisecond || status.Reason != "" {
+					t.Errorf("got %+v, want a start with the burst within 100 ms", status)
+				}
+				if lost := z.source.Status().Lost; lost != 0 {
+					t.Errorf("got %d lost", lost)
+				}
+				if err := z.source.Close(); err != nil {
+					t.Error(err)
+				}
+				said := s.heard()
+				if len(said) < 2 {
+					t.Fatalf("got %d messages, want request and termination", len(said))
+				}
+				forced := true
+				switch m := said[len(said)-1].(type) {
+				case *wire.TelecomTermination:
+					forced = m.Forced
+				case *wire.HuaweiTermination:
+					forced = m.Forced
+				case *wire.RAMSTermination:
+					forced = m.First == nil
+				}
+				if forced {
+					t.Errorf("last message: got %#v, want a termination with a sequence number", said[len(said)-1])
+				}
+			})
+		}
+	}
+}
