@@ -13,7 +13,8 @@ type Status struct {
 	Loops        int
 	MemoryBytes  int64 // of stream held, in memory and in memfds
 	MemoryBudget int64
-	Sharing      bool // memfd and sendfile are in use
+	Sharing      bool                    // memfd and sendfile are in use
+	Receivers    []ingest.ReceiverStatus // of each loop
 	Channels     []ChannelStatus
 	Viewers      []ViewerStatus
 }
@@ -55,6 +56,7 @@ func (e *Engine) Status() Status {
 		l.do(func() {
 			s.MemoryBytes += l.store.bytes
 			s.Sharing = l.store.share
+			s.Receivers = append(s.Receivers, l.receiver.Report())
 			for _, c := range l.channels {
 				s.Channels = append(s.Channels, c.status())
 				for _, v := range c.viewers {

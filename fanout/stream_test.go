@@ -245,6 +245,8 @@ func (testReceiver) Begin(time.Time) {}
 func (testReceiver) End()            {}
 func (testReceiver) Close() error    { return nil }
 
+func (testReceiver) Report() (r ingest.ReceiverStatus) { return r }
+
 // testRig is a loop that is turned by hand, with one channel.
 type testRig struct {
 	loop *loop

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zapcast/fanout"
+	"zapcast/ingest"
 	"zapcast/tune"
 )
 
@@ -19,6 +20,7 @@ type statusJSON struct {
 	Process  processJSON   `json:"process"`
 	Refused  refusedJSON   `json:"refused"`
 	Memory   memoryJSON    `json:"stream_memory"`
+	Receive  receiveJSON   `json:"receive"`
 	Channels []channelJSON `json:"channels"`
 	Viewers  []viewerJSON  `json:"viewers"`
 	Failures []failure     `json:"failures"`
@@ -56,6 +58,29 @@ type memoryJSON struct {
 	BudgetBytes int64 `json:"budget_bytes"`
 }
 
+type receiveJSON struct {
+	How    string     `json:"how"`
+	Reason string     `json:"reason"`
+	Rings  []ringJSON `json:"rings"`
+	Faults []string   `json:"faults"`
+}
+
+type ringJSON struct {
+	Loop         int    `json:"loop"`
+	Interface    string `json:"interface"`
+	Family       string `json:"family"`
+	Bytes        int    `json:"bytes"`
+	Frames       int    `json:"frames"`
+	Flows        int    `json:"flows"`
+	Filter       string `json:"filter"`
+	Packets      int64  `json:"packets"`
+	Drops        int64  `json:"drops"`
+	Unclaimed    int64  `json:"unclaimed"`
+	Malformed    int64  `json:"malformed"`
+	BadChecksums int64  `json:"bad_checksums"`
+	Reassembled  int64  `json:"reassembled"`
+}
+
 type channelJSON struct {
 	ID                 string    `json:"id"`
 	Source             string    `json:"source"`
@@ -65,6 +90,7 @@ type channelJSON struct {
 	State              string    `json:"state"`
 	Since              time.Time `json:"since"`
 	Payload            string    `json:"payload"`
+	Receive            string    `json:"receive"`
 	Codec              string    `json:"codec"`
 	Viewers            int       `json:"viewers"`
 	Waiting            int       `json:"waiting"`
@@ -157,6 +183,7 @@ func (s *Server) snapshot(now time.Time) statusJSON {
 			TooLarge:   s.counters.tooLarge.Load(),
 		},
 		Memory:   memoryJSON{Bytes: engine.MemoryBytes, BudgetBytes: engine.MemoryBudget},
+		Receive:  receiveStatus(engine.Receivers),
 		Channels: make([]channelJSON, 0, len(engine.Channels)),
 		Viewers:  make([]viewerJSON, 0, len(engine.Viewers)),
 		Failures: s.failures.snapshot(),
@@ -176,6 +203,27 @@ func (s *Server) snapshot(now time.Time) statusJSON {
 	return status
 }
 
+// receiveStatus joins what the loops' receivers say; all were made alike.
+func receiveStatus(receivers []ingest.ReceiverStatus) receiveJSON {
+	status := receiveJSON{Rings: []ringJSON{}, Faults: []string{}}
+	for loop, r := range receivers {
+		status.How, status.Reason = r.Receive, r.Reason
+		for _, fault := range r.Faults {
+			if !slices.Contains(status.Faults, fault) {
+				status.Faults = append(status.Faults, fault)
+			}
+		}
+		for _, ring := range r.Rings {
+			status.Rings = append(status.Rings, ringJSON{
+				Loop: loop, Interface: ring.Interface, Family: ring.Family, Bytes: ring.Bytes, Frames: ring.Frames, Flows: ring.Flows,
+				Filter: ring.Filter, Packets: ring.Packets, Drops: ring.Drops, Unclaimed: ring.Unclaimed,
+				Malformed: ring.Malformed, BadChecksums: ring.BadChecksums, Reassembled: ring.Reassembled,
+			})
+		}
+	}
+	return status
+}
+
 func channelStatus(c fanout.ChannelStatus, now time.Time) channelJSON {
 	source := c.Source
 	return channelJSON{
@@ -187,6 +235,7 @@ func channelStatus(c fanout.ChannelStatus, now time.Time) channelJSON {
 		State:              c.State,
 		Since:              c.Since.UTC(),
 		Payload:            source.Payload,
+		Receive:            source.Receive,
 		Codec:              c.Codec,
 		Viewers:            c.Viewers,
 		Waiting:            c.Waiting,

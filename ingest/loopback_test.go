@@ -15,16 +15,25 @@ import (
 // patience is how long a test waits for what must come.
 const patience = 3 * time.Second
 
-// onBoth runs a test on each receiver that the system has.
-func onBoth(t *testing.T, cfg ReceiverConfig, test func(t *testing.T, r Receiver)) {
-	for _, plain := range []bool{false, true} {
-		name := "sockets"
-		if plain {
-			name = "plain"
-		}
+// ways are the receivers that the system has. Flows of the ring, which needs
+// CAP_NET_RAW, are on it from the first datagram here.
+func ways() map[string]ReceiverConfig {
+	all := map[string]ReceiverConfig{
+		"sockets": {Receive: ReceiveSockets},
+		"plain":   {Plain: true},
+	}
+	if ringsPermitted() {
+		all["ring"] = ReceiverConfig{Receive: ReceiveRing, atOnce: true}
+	}
+	return all
+}
+
+// onEach runs a test on each receiver that there is.
+func onEach(t *testing.T, cfg ReceiverConfig, test func(t *testing.T, r Receiver)) {
+	for name, way := range ways() {
 		t.Run(name, func(t *testing.T) {
 			cfg := cfg
-			cfg.Plain = plain
+			cfg.Plain, cfg.Receive, cfg.atOnce = way.Plain, way.Receive, way.atOnce
 			r, err := NewReceiver(cfg)
 			if err != nil {
 				t.Fatal(err)

@@ -42,7 +42,7 @@ func own(spec FlowSpec) string {
 
 func TestNetns_joinsAndLeaves(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			change := func(spec FlowSpec) (join, leave func(nettest.Packet) bool) {
 				if spec.Source.IsValid() {
 					return is(nettest.AllowNewSources, spec), is(nettest.BlockOldSources, spec)
@@ -84,7 +84,7 @@ func TestNetns_joinsAndLeaves(t *testing.T) {
 
 func TestNetns_refresh(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		onBoth(t, ReceiverConfig{Refresh: 150 * time.Millisecond}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{Refresh: 150 * time.Millisecond}, func(t *testing.T, r Receiver) {
 			for name, spec := range netnsSpecs {
 				t.Run(name, func(t *testing.T) {
 					wire := l.capture(7)
@@ -131,7 +131,7 @@ func TestNetns_refresh(t *testing.T) {
 // As after a re-dial: the same name, another index.
 func TestNetns_interfaceComesBack(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			flows := map[string]Flow{}
 			for name, spec := range netnsSpecs {
 				flows[name] = open(t, r, spec)
@@ -179,7 +179,7 @@ func TestNetns_interfaceComesBack(t *testing.T) {
 
 func TestNetns_twoSenders(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			group := netip.MustParseAddrPort("232.7.0.2:5000")
 			a, b := l.sender(t, 7, "192.0.2.2"), l.sender(t, 7, "192.0.2.3")
 			fromA := open(t, r, FlowSpec{Group: group, Source: netip.MustParseAddr("192.0.2.2"), Interface: "eth7"})
@@ -207,7 +207,7 @@ func TestNetns_routingTableChooses(t *testing.T) {
 		l.IP("rx", "route add 239.8.0.1 dev eth8")
 		// A preferred source that lives elsewhere must not mislead.
 		l.IP("rx", "route add 239.8.0.2 dev eth8 src 192.0.2.1")
-		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			f := func(group, iface, local string) {
 				t.Helper()
 				s := status(open(t, r, FlowSpec{Group: netip.MustParseAddrPort(group)}))
@@ -250,7 +250,7 @@ func TestNetns_interfacesThatWillNotDo(t *testing.T) {
 		l.IP("rx", "link add eth7.13 type veth peer name peer13 netns "+l.Name("tx"))
 		l.IP("rx", "link set eth7.13 multicast off up")
 		l.IP("rx", "link set eth8 down")
-		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			group := netip.MustParseAddrPort("239.7.0.1:5000")
 			refused := func(spec FlowSpec, want string) {
 				t.Helper()
@@ -301,7 +301,7 @@ func TestNetns_ipv6SwitchedOff(t *testing.T) {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/eth8/disable_ipv6", []byte("1"), 0); err != nil {
 			t.Fatal(err)
 		}
-		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			spec := FlowSpec{Group: netip.MustParseAddrPort("[ff0e::8:1]:5000"), Interface: "eth8"}
 			f, err := r.Open(spec)
 			if err == nil {
@@ -321,7 +321,7 @@ func TestNetns_ipv6SwitchedOff(t *testing.T) {
 // A group that is joined on two interfaces is heard once on each.
 func TestNetns_interfacesDoNotMix(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+		onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 			for _, group := range []string{"239.7.0.1:5000", "[ff02::7:1]:5000", "[ff05::7:1]:5000", "[ff0e::7:1]:5000", "[ff3e::7:1]:5000"} {
 				to := netip.MustParseAddrPort(group)
 				source7, source8 := "2001:db8:7::2", "2001:db8:8::2"

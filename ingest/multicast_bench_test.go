@@ -39,6 +39,7 @@ func (e *endless) Read(int) (datagrams [][]byte, more bool) {
 func (e *endless) Open(ingest.FlowSpec) (ingest.Flow, error) { return e, nil }
 func (*endless) Begin(time.Time)                             {}
 func (*endless) End()                                        {}
+func (*endless) Report() (r ingest.ReceiverStatus)           { return r }
 func (*endless) Status(*ingest.Status)                       {}
 func (*endless) Interval() time.Duration                     { return 0 }
 func (*endless) Rejoin()                                     {}

@@ -78,6 +78,11 @@ func (r *plainReceiver) Begin(now time.Time) { r.now = now }
 
 func (r *plainReceiver) End() {}
 
+// Report implements Receiver.
+func (r *plainReceiver) Report() ReceiverStatus {
+	return ReceiverStatus{Receive: receivePlain, Reason: "it was asked for, or the system has no other way"}
+}
+
 func (r *plainReceiver) Close() error { return r.keeper.close() }
 
 // groupConn is what ipv4.PacketConn and ipv6.PacketConn have in common.
@@ -225,6 +230,7 @@ func (f *plainFlow) Read(limit int) (datagrams [][]byte, more bool) {
 func (f *plainFlow) Status(s *Status) {
 	f.membership.status(s)
 	f.senders.status(f.receiver.now, s)
+	s.Receive = receivePlain
 	s.Datagrams = f.datagrams
 	s.Overflow = f.overflow.Load()
 }

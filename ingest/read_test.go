@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"runtime"
@@ -24,7 +23,7 @@ func TestReceiver_burstsWithASmallBuffer(t *testing.T) {
 		bitRate     = 40e6
 		longestTick = 16 * time.Millisecond
 	)
-	onBoth(t, ReceiverConfig{ReadBuffer: rmemDefault / 2}, func(t *testing.T, r Receiver) {
+	onEach(t, ReceiverConfig{ReadBuffer: rmemDefault / 2}, func(t *testing.T, r Receiver) {
 		group := newGroup(t)
 		f := open(t, r, FlowSpec{Group: group, Interface: lo})
 		if got := status(f).ReceiveBuffer; got != 0 && got != rmemDefault {
@@ -79,7 +78,7 @@ func TestReceiver_burstsWithASmallBuffer(t *testing.T) {
 
 func TestReceiver_readDoesNotAllocate(t *testing.T) {
 	lo := loopback(t)
-	onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+	onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 		group := newGroup(t)
 		f := open(t, r, FlowSpec{Group: group, Interface: lo})
 		c := sendFrom(t, "127.0.0.1", lo)
@@ -114,7 +113,7 @@ func TestReceiver_readDoesNotAllocate(t *testing.T) {
 
 func TestReceiver_openedFromManyGoroutines(t *testing.T) {
 	lo := loopback(t)
-	onBoth(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
+	onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
 		flows := make(chan Flow, 64)
 		var wg sync.WaitGroup
 		for i := range cap(flows) {
@@ -148,10 +147,11 @@ func TestReceiver_openedFromManyGoroutines(t *testing.T) {
 
 func TestReceiver_closeLeavesNothingOpen(t *testing.T) {
 	lo := loopback(t)
-	for _, plain := range []bool{false, true} {
-		t.Run(fmt.Sprint("plain=", plain), func(t *testing.T) {
+	for name, cfg := range ways() {
+		t.Run(name, func(t *testing.T) {
+			cfg.Refresh, cfg.Logger = time.Hour, slog.New(slog.DiscardHandler)
 			round := func() {
-				r, err := NewReceiver(ReceiverConfig{Plain: plain, Refresh: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+				r, err := NewReceiver(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -188,9 +188,9 @@ func TestReceiver_closeLeavesNothingOpen(t *testing.T) {
 
 func BenchmarkRead(b *testing.B) {
 	lo := loopback(b)
-	for _, plain := range []bool{false, true} {
-		b.Run(fmt.Sprint("plain=", plain), func(b *testing.B) {
-			r, err := NewReceiver(ReceiverConfig{Plain: plain})
+	for name, cfg := range ways() {
+		b.Run(name, func(b *testing.B) {
+			r, err := NewReceiver(cfg)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -217,6 +217,9 @@ func BenchmarkRead(b *testing.B) {
 				start := time.Now()
 				r.Begin(start)
 				for n := 0; n < batch; {
+					if n > 0 {
+						r.Begin(start)
+					}
 					got, _ := f.Read(128)
 					n += len(got)
 					datagrams += len(got)

@@ -88,6 +88,20 @@ func bindError(err error) error {
 	return fmt.Errorf("bind: %w", err)
 }
 
+// filter makes the socket take what a BPF program answers for; without one it
+// takes everything. It is called in the loop.
+func (s *socket) filter(program ...unix.SockFilter) bool {
+	option := uintptr(unix.SO_DETACH_FILTER)
+	var p unix.SockFprog
+	if len(program) > 0 {
+		option = unix.SO_ATTACH_FILTER
+		p = unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	}
+	_, _, errno := unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(s.fd), unix.SOL_SOCKET, option,
+		uintptr(unsafe.Pointer(&p)), unsafe.Sizeof(p), 0)
+	return errno == 0
+}
+
 func (s *socket) close() error { return unix.Close(s.fd) }
 
 // memory asks for the queue's size in bytes of kernel memory and for the count

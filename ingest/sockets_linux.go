@@ -28,6 +28,7 @@ const (
 type socketReceiver struct {
 	cfg    ReceiverConfig
 	keeper *keeper
+	status ReceiverStatus
 
 	// The rest is the loop's.
 	now   time.Time
@@ -41,7 +42,7 @@ var (
 	_ joiner   = (*socketFlow)(nil)
 )
 
-func newReceiver(cfg ReceiverConfig) Receiver {
+func newSocketReceiver(cfg ReceiverConfig) *socketReceiver {
 	return &socketReceiver{cfg: cfg, keeper: newKeeper(cfg), slab: newSlab(slabSlots, slabSlot)}
 }
 
@@ -50,21 +51,32 @@ func (r *socketReceiver) Open(spec FlowSpec) (Flow, error) {
 		return nil, err
 	}
 	f := &socketFlow{receiver: r, spec: spec, slab: r.slab}
-	m, err := r.keeper.openMembership(spec, f)
-	if err != nil {
+	if err := f.open(f); err != nil {
 		return nil, err
+	}
+	return f, nil
+}
+
+// open joins the group; j is f, or what f is a part of.
+func (f *socketFlow) open(j joiner) error {
+	m, err := f.receiver.keeper.openMembership(f.spec, j)
+	if err != nil {
+		return err
 	}
 	f.membership = m
 	m.mu.Lock() // the keeper may be at it already
 	defer m.mu.Unlock()
 	f.socket = f.next.Swap(nil)
 	f.pace.room = int64(f.socket.room)
-	return f, nil
+	return nil
 }
 
 func (r *socketReceiver) Begin(now time.Time) { r.now = now }
 
 func (r *socketReceiver) End() {}
+
+// Report implements Receiver.
+func (r *socketReceiver) Report() ReceiverStatus { return r.status }
 
 func (r *socketReceiver) Close() error { return r.keeper.close() }
 
@@ -86,6 +98,7 @@ type socketFlow struct {
 	pace      pace
 	senders   senders
 	drained   bool  // the last Read took all there was
+	muted     bool  // it has a filter that drops what a ring brings
 	measured  int64 // memory per datagram when last sampled
 	sampledAt time.Time
 	dropped   uint32 // the socket's counter when last sampled
@@ -170,7 +183,10 @@ func (f *socketFlow) adopt() bool {
 }
 
 func (f *socketFlow) Status(s *Status) {
-	f.sample()
+	if !f.muted {
+		f.sample()
+	}
+	s.Receive = receiveSocket
 	f.membership.status(s)
 	f.senders.status(f.receiver.now, s)
 	s.Datagrams = f.datagrams

@@ -65,6 +65,7 @@ type Status struct {
 	Local     string // address joined on, where there is one
 	Sender    string // address that data was last seen to come from
 	Payload   string // "mp2t-rtp" or "mp2t-direct" once known
+	Receive   string // "ring", "socket" or "plain", and after a colon why not by the ring
 
 	Datagrams  int64 // everything received
 	Bytes      int64 // TS bytes handed on
@@ -120,7 +121,7 @@ type Flow interface {
 	Read(max int) (datagrams [][]byte, more bool)
 
 	// Status fills in what the flow knows: Interface, Local, Sender,
-	// Datagrams, Malformed, Overflow, ReceiveBuffer, Warnings.
+	// Receive, Datagrams, Malformed, Overflow, ReceiveBuffer, Warnings.
 	Status(*Status)
 
 	// Interval is as in Source.
@@ -144,6 +145,36 @@ type Receiver interface {
 	Begin(now time.Time)
 	End()
 
+	// Report returns what the receiver knows of itself. It is called in the
+	// loop's goroutine.
+	Report() ReceiverStatus
+
 	// Close releases what the receiver itself holds.
 	Close() error
+}
+
+// ReceiverStatus says how a receiver receives, and why so.
+type ReceiverStatus struct {
+	Receive string // "ring", "sockets" or "plain"
+	Reason  string
+	Rings   []RingStatus
+	Faults  []string // interfaces that have no ring, and why
+}
+
+// RingStatus is a snapshot of one packet ring. Counters start at zero when it
+// is opened, which is when the first flow on its interface is.
+type RingStatus struct {
+	Interface string
+	Family    string // "IPv4" or "IPv6"
+	Bytes     int    // of memory
+	Frames    int    // packets that it holds
+	Flows     int
+	Filter    string // how exactly the kernel filters: "groups and ports", "groups" or "all multicast"
+
+	Packets      int64 // put in the ring by the kernel
+	Drops        int64 // for which there was no room
+	Unclaimed    int64 // that no flow wanted
+	Malformed    int64 // whose lengths contradict each other
+	BadChecksums int64
+	Reassembled  int64 // datagrams put together from fragments
 }

@@ -93,6 +93,19 @@ var settings = []setting{
 		value: func(c *serveConfig) value { return size{&c.receiveBuffer, 64 * kib, 256 * mib} },
 	},
 	{
+		key: "multicast.receive", flag: "receive", param: "HOW", initial: "auto", restart: true,
+		doc: "How packets are taken from the kernel: `ring` reads them from memory that the kernel fills, one packet ring for each " +
+			"interface, without a system call; `sockets` reads a socket for each group. `auto` is `ring` where CAP_NET_RAW is there " +
+			"(Linux), else `sockets`. With `ring` and without the right a warning is logged and sockets are read.",
+		value: func(c *serveConfig) value { return choice{&c.receive, []string{"auto", "sockets", "ring"}} },
+	},
+	{
+		key: "multicast.ring", initial: "2MiB", restart: true,
+		doc: "Memory of each packet ring: one for each loop and interface, and another where both IPv4 and IPv6 groups are joined on it. " +
+			"2 MiB are 1280 packets of up to 1500 bytes, 42 ms of eight streams of 40 Mbit/s; the status tells if a ring overflowed.",
+		value: func(c *serveConfig) value { return size{&c.ring, 128 * kib, 256 * mib} },
+	},
+	{
 		key: "memory.history", initial: "32MiB",
 		doc:   "Memory for the histories of all channels together. Channels that nobody watches give theirs up first.",
 		value: func(c *serveConfig) value { return size{&c.history, 1 * mib, 1 << 40} },
@@ -164,6 +177,8 @@ type serveConfig struct {
 	linger        time.Duration
 	refresh       time.Duration
 	receiveBuffer int64
+	receive       string
+	ring          int64
 
 	history        int64
 	channelHistory int64

@@ -16,6 +16,8 @@ func (c *serveConfig) engineConfig(log *slog.Logger) fanout.Config {
 		ReadBuffer: int(c.receiveBuffer),
 		Refresh:    c.refresh,
 		Plain:      c.plain,
+		Receive:    c.receive,
+		RingBytes:  int(c.ring),
 		Logger:     log,
 	}
 	slow := fanout.Skip

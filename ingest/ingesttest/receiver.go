@@ -150,6 +150,11 @@ func (r *Receiver) End() {
 	r.takeBack()
 }
 
+// Report implements ingest.Receiver.
+func (r *Receiver) Report() ingest.ReceiverStatus {
+	return ingest.ReceiverStatus{Receive: "test"}
+}
+
 // Close implements ingest.Receiver. Flows that are still open stay in Joined.
 func (r *Receiver) Close() error {
 	r.mu.Lock()
