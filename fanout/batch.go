@@ -70,6 +70,7 @@ type store struct {
 	log   *slog.Logger
 	bytes int64 // held by all batches
 	scratch
+	frames frames // where views make theirs
 }
 
 // mayShare reports whether a memfd batch is worth a try.

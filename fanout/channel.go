@@ -36,7 +36,10 @@ type channel struct {
 
 	scan     mpegts.Scanner
 	chain    chain
+	clock    clock
 	viewers  []*viewer
+	views    []*view // of viewers who take frames
+	framed   int     // those viewers
 	waiters  []*waiter
 	reserved int // leases told to start, not attached yet
 	parked   int // viewers who wait for a random-access point
@@ -88,15 +91,18 @@ func (c *channel) Append(ts [][]byte) {
 	c.lastData = now
 	c.bytes += int64(n)
 
-	if len(c.viewers) == 1 {
+	if len(c.viewers) == 1 && c.framed == 0 {
 		c.appendAlone(c.viewers[0], ts, n)
 	} else {
-		if len(c.viewers) > 1 || c.keeps() {
-			c.chain.append(ts, n, len(c.viewers) > 1, now)
+		if len(c.viewers) > 0 || c.keeps() {
+			c.chain.append(ts, n, c.bare() > 1, now)
 		} else {
 			c.chain.pass(n)
 		}
 		c.dirty += n
+	}
+	if c.clock.due(now) {
+		c.clock.mark(c.chain.end, now)
 	}
 	if !c.known && c.scan.Rule() != mpegts.Unknown {
 		c.known = true
@@ -150,6 +156,9 @@ func (c *channel) keeps() bool {
 	return c.starting() || c.history && c.scan.Rule() != mpegts.AtOnce
 }
 
+// bare is the number of viewers who are sent the stream as it is.
+func (c *channel) bare() int { return len(c.viewers) - c.framed }
+
 // starting reports whether somebody waits for a place to start.
 func (c *channel) starting() bool { return len(c.waiters) > 0 || c.reserved > 0 || c.parked > 0 }
 
@@ -166,7 +175,9 @@ func (c *channel) randomAccess(pos int64) {
 	for _, v := range c.viewers {
 		if v.parked && c.chain.holds(pos) {
 			c.unpark(v)
-			c.enter(v)
+			if !c.enter(v) {
+				c.park(v)
+			}
 		}
 		if v.target < 0 && v.pos <= pos {
 			v.target = pos
@@ -207,6 +218,12 @@ func (c *channel) service() {
 // flush sends every viewer what he has not got.
 func (c *channel) flush() {
 	c.dirty, c.flushed = 0, c.loop.now
+	if c.framed > 0 {
+		c.clock.mark(c.chain.end, c.lastData)
+		for _, w := range c.views {
+			w.share(c.loop.now)
+		}
+	}
 	for i := len(c.viewers) - 1; i >= 0; i-- {
 		if v := c.viewers[i]; !v.blocked && !v.queued {
 			c.loop.pump(v)
@@ -221,6 +238,11 @@ func (c *channel) measure() {
 	if d >= time.Second {
 		c.rate = int64(float64(c.bytes-c.rateBytes) * 8 / d.Seconds())
 		c.rateAt, c.rateBytes = l.now, c.bytes
+		for _, v := range c.viewers {
+			if v.control != nil {
+				v.control.Tick(l.now, v.frames, v.carried)
+			}
+		}
 	}
 }
 
@@ -237,7 +259,10 @@ func (c *channel) trim() {
 	if c.history && c.random && c.chain.end-c.randomPos > c.loop.cfg.ChannelHistory {
 		c.loop.denyHistory(c)
 	}
-	c.chain.trim(c.floor(), len(c.viewers) > 1)
+	for _, w := range c.views {
+		w.trim()
+	}
+	c.chain.trim(c.floor(), c.bare() > 1)
 }
 
 // floor is the position from which on the stream is still needed.
@@ -258,8 +283,8 @@ func (c *channel) floor() int64 {
 		}
 	}
 	for _, v := range c.viewers {
-		if !v.parked {
-			keep = min(keep, v.pos)
+		if !v.parked && !v.paused {
+			keep = min(keep, v.needs())
 		}
 	}
 	return keep

@@ -135,6 +135,8 @@ type Viewer struct {
 	Agent     string    // the program that he uses, as it calls itself
 	Requested time.Time // when he asked; waiting times count from here
 	Done      func()    // called once when he is gone, if not nil; must not block
+	Framing   Framing   // cuts the stream into frames; nil: it is sent as it is
+	Control   Control   // speaks with him, between frames; nil: nobody listens
 }
 
 // Attach hands a viewer over: the engine owns his connection from now on, also
@@ -155,6 +157,7 @@ func (l *Lease) Attach(v Viewer) error {
 		l.loop.post(func() { l.loop.leave(l.channel, l.waiter) })
 		return fail(err)
 	}
+	n.control, n.announce = v.Control, v.Control != nil
 	n.info.Conn, n.info.Header = nil, nil
 	n.prefix = v.Header
 	if !l.loop.post(func() { l.loop.attach(l.channel, l.waiter, n) }) {

@@ -3,6 +3,7 @@ package fanout
 import (
 	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -38,7 +39,11 @@ func drive(t *testing.T, ops []byte, cfg Config) {
 			r.turn(time.Duration(arg) * time.Millisecond)
 		case 2:
 			if len(viewers) < 6 && r.ch.random {
-				viewers = append(viewers, r.watch(&testViewer{room: arg * 1000}))
+				if arg%3 == 0 {
+					viewers = append(viewers, r.frame(&framedViewer{testViewer: testViewer{room: arg * 1000}}, testPayload))
+				} else {
+					viewers = append(viewers, r.watch(&testViewer{room: arg * 1000}))
+				}
 			}
 		case 3:
 			if v != nil {
@@ -47,6 +52,18 @@ func drive(t *testing.T, ops []byte, cfg Config) {
 		case 4:
 			if v != nil {
 				r.open(v, 1+arg)
+			}
+			if v != nil && !v.gone {
+				if c, ok := v.conn.(*framedViewer); ok {
+					v.control.Receive([]byte{'a'})
+					c.said++
+					switch arg % 5 {
+					case 3:
+						c.feed.Pause()
+					case 4:
+						c.feed.Resume()
+					}
+				}
 			}
 		case 5:
 			if v != nil {
@@ -62,29 +79,37 @@ func drive(t *testing.T, ops []byte, cfg Config) {
 			return
 		}
 		for i, v := range viewers {
-			c := v.conn.(*testViewer)
-			if c.err != nil {
+			if c := tested(v); c.err != nil {
 				t.Fatalf("viewer %d: %v", i, c.err)
 			}
 			if b, _ := v.lag(r.now); !v.gone && v.blocked && b > cfg.LagBytes+cfg.ChannelHistory+fileBytes+turnBytes {
 				t.Fatalf("viewer %d holds %d bytes, limit %d", i, b, cfg.LagBytes)
 			}
 		}
-		if live := r.ch.chain; live.start() > live.end || r.loop.store.bytes != live.bytes() {
-			t.Fatalf("chain from %d to %d, store has %d bytes", live.start(), live.end, r.loop.store.bytes)
+		if live := r.ch.chain; live.start() > live.end || r.loop.store.bytes != live.bytes()+viewed(r.ch) {
+			t.Fatalf("chain from %d to %d, views of %d bytes, store has %d bytes", live.start(), live.end, viewed(r.ch), r.loop.store.bytes)
 		}
 	}
 	for _, v := range viewers { // all sockets take everything: nobody may lack a byte
-		v.conn.(*testViewer).room = lots
+		tested(v).room = lots
 		if !v.gone {
-			r.loop.socket(v, false)
+			r.loop.socket(v, true, false)
 		}
 	}
 	r.settle()
 	for i, v := range viewers {
-		c := v.conn.(*testViewer)
+		c := tested(v)
 		if c.err != nil {
 			t.Fatalf("viewer %d: %v", i, c.err)
+		}
+		if f, ok := v.conn.(*framedViewer); ok {
+			if !v.gone && v.follows() && c.begun && (c.count+7 < s.counter || len(f.rest) > 0) {
+				t.Fatalf("viewer %d: want all packets up to %d but for a frame, got up to %d, and %d bytes", i, s.counter, c.count, len(f.rest))
+			}
+			if got := len(f.answers) - strings.Count(string(f.answers), "B"); !v.gone && got != f.said {
+				t.Fatalf("viewer %d: want %d answers, got %d", i, f.said, got)
+			}
+			continue
 		}
 		if !v.gone && !v.parked && c.begun && c.count != s.counter {
 			t.Fatalf("viewer %d: want all packets up to %d, got up to %d", i, s.counter, c.count)
@@ -93,6 +118,22 @@ func drive(t *testing.T, ops []byte, cfg Config) {
 			t.Fatalf("viewer %d is gone, but his socket is open", i)
 		}
 	}
+}
+
+// tested is what checks v's stream.
+func tested(v *viewer) *testViewer {
+	if f, ok := v.conn.(*framedViewer); ok {
+		return &f.testViewer
+	}
+	return v.conn.(*testViewer)
+}
+
+// viewed is what the views of c hold.
+func viewed(c *channel) (n int64) {
+	for _, w := range c.views {
+		n += w.chain.bytes()
+	}
+	return n
 }
 
 func fuzzConfig(plain bool) Config {

@@ -1,7 +1,6 @@
 package fanout
 
 import (
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -28,16 +27,23 @@ const (
 
 var _ conn = (*goConn)(nil)
 
-func newGoConn(nc net.Conn, wake func(hup bool)) *goConn {
+// newGoConn gives what the viewer sends to input, which must not keep it.
+func newGoConn(nc net.Conn, wake func(hup bool), input func([]byte)) *goConn {
 	c := &goConn{nc: nc, wake: wake, buf: make([]byte, 0, goConnBuffer)}
 	c.cond.L = &c.mu
 	go c.run()
 	go func() {
-		_, err := io.Copy(io.Discard, nc)
-		if err == nil {
-			err = io.EOF
+		var b [4096]byte
+		for {
+			n, err := nc.Read(b[:])
+			if n > 0 {
+				input(b[:n])
+			}
+			if err != nil {
+				c.fail(err)
+				return
+			}
 		}
-		c.fail(err)
 	}()
 	return c
 }

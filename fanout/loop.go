@@ -51,6 +51,7 @@ type loop struct {
 	next     time.Time // next tick
 	more     bool      // a source has more than it was allowed to bring
 	closing  bool
+	inbox    [4096]byte
 
 	mu     sync.Mutex // guards posted and ended
 	posted []func()
@@ -137,7 +138,10 @@ func (l *loop) turn(now time.Time, events []event) {
 	l.runPosted()
 	for _, ev := range events {
 		if v := l.byFD[ev.fd]; v != nil {
-			l.socket(v, ev.hup)
+			if ev.in && !v.gone {
+				l.input(v)
+			}
+			l.socket(v, ev.out, ev.hup)
 		}
 	}
 	queue := l.queue
@@ -189,7 +193,7 @@ func (l *loop) tick() time.Duration {
 }
 
 // socket hears that a viewer's socket takes data again, or is gone.
-func (l *loop) socket(v *viewer, hup bool) {
+func (l *loop) socket(v *viewer, out, hup bool) {
 	if v.gone {
 		return
 	}
@@ -197,9 +201,32 @@ func (l *loop) socket(v *viewer, hup bool) {
 		l.drop(v, "closed by the viewer")
 		return
 	}
-	if v.blocked {
+	if out && v.blocked {
 		v.blocked = false
 		l.pump(v)
+	}
+}
+
+// inputMax is how much a viewer may send in one turn. All that he has to send are
+// requests and reports.
+const inputMax = 64 << 10
+
+// input reads what a viewer sent.
+func (l *loop) input(v *viewer) {
+	c, ok := v.conn.(*fdConn)
+	if !ok || v.control == nil {
+		return
+	}
+	for total := 0; !v.gone; {
+		n := c.read(l.inbox[:])
+		if n <= 0 {
+			return
+		}
+		if total += n; total > inputMax {
+			l.drop(v, "he sends too much")
+			return
+		}
+		v.control.Receive(l.inbox[:n])
 	}
 }
 
@@ -218,7 +245,17 @@ func (l *loop) connect(v *viewer, nc net.Conn) error {
 			return nil
 		}
 	}
-	v.conn = newGoConn(nc, func(hup bool) { l.post(func() { l.socket(v, hup) }) })
+	wake := func(hup bool) { l.post(func() { l.socket(v, !hup, hup) }) }
+	input := func(b []byte) {
+		if v.info.Control != nil {
+			l.do(func() {
+				if !v.gone {
+					v.control.Receive(b)
+				}
+			})
+		}
+	}
+	v.conn = newGoConn(nc, wake, input)
 	return nil
 }
 
@@ -286,13 +323,16 @@ func (l *loop) attach(c *channel, w *waiter, v *viewer) {
 		return
 	}
 	if fc, ok := v.conn.(*fdConn); ok {
-		if err := l.poll.add(fc); err != nil {
+		if err := l.poll.add(fc, v.control != nil); err != nil {
 			l.end(v)
 			return
 		}
 		l.byFD[v.fd] = v
 	}
 	c.viewers = append(c.viewers, v)
+	if f := v.info.Framing; f != nil {
+		c.frame(v, f)
+	}
 	c.place(v)
 	l.log.Info("viewer started", "client", v.info.Client, "channel", c.key, "start", v.start)
 	l.pump(v)
@@ -312,6 +352,9 @@ func (l *loop) drop(v *viewer, reason string) {
 	}
 	if v.parked {
 		c.parked--
+	}
+	if v.view != nil {
+		c.unframe(v)
 	}
 	if v.fd >= 0 {
 		delete(l.byFD, v.fd)

@@ -5,7 +5,9 @@ import "time"
 // An event is what happened to a viewer's socket.
 type event struct {
 	fd  int32
-	hup bool // the connection ended; else it takes data again
+	in  bool // he sent something
+	out bool // it takes data again
+	hup bool // the connection ended
 }
 
 // A poller is where a loop waits.
@@ -16,8 +18,9 @@ type poller interface {
 	wait(deadline time.Time) []event
 	// wake ends a wait, now or the next one. Any goroutine may call it.
 	wake()
-	// add watches a connection, until its descriptor is closed.
-	add(c *fdConn) error
+	// add watches a connection until its descriptor is closed: for what comes, if
+	// in is true, and for room.
+	add(c *fdConn, in bool) error
 	close()
 }
 
@@ -54,5 +57,5 @@ func (p *plainPoller) wake() {
 	}
 }
 
-func (p *plainPoller) add(*fdConn) error { return nil }
-func (p *plainPoller) close()            { p.timer.Stop() }
+func (p *plainPoller) add(*fdConn, bool) error { return nil }
+func (p *plainPoller) close()                  { p.timer.Stop() }

@@ -83,8 +83,12 @@ func (p *epoll) collect() bool {
 	}
 	for _, ev := range p.sys[:n] {
 		if fd := int(ev.Fd); fd != p.bell && fd != p.timer {
-			hup := ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0
-			p.events = append(p.events, event{fd: ev.Fd, hup: hup})
+			p.events = append(p.events, event{
+				fd:  ev.Fd,
+				in:  ev.Events&unix.EPOLLIN != 0,
+				out: ev.Events&unix.EPOLLOUT != 0,
+				hup: ev.Events&(unix.EPOLLERR|unix.EPOLLHUP|unix.EPOLLRDHUP) != 0,
+			})
 		}
 	}
 	return n > 0
@@ -122,8 +126,11 @@ func (p *epoll) wake() {
 	_, _ = unix.Write(p.bell, one[:])
 }
 
-func (p *epoll) add(c *fdConn) error {
+func (p *epoll) add(c *fdConn, in bool) error {
 	ev := unix.EpollEvent{Events: unix.EPOLLOUT | unix.EPOLLRDHUP | edge, Fd: int32(c.fd)}
+	if in {
+		ev.Events |= unix.EPOLLIN
+	}
 	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, c.fd, &ev); err != nil {
 		return fmt.Errorf("fanout: watch viewer: %w", err)
 	}

@@ -303,6 +303,6 @@ func (r *testRig) watch(c *testViewer) *viewer {
 
 // open gives a viewer's socket room for n more bytes.
 func (r *testRig) open(v *viewer, n int) {
-	v.conn.(*testViewer).room += n
-	r.loop.socket(v, false)
+	tested(v).room += n
+	r.loop.socket(v, true, false)
 }

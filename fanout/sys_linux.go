@@ -164,6 +164,20 @@ func (c *fdConn) copyFile(f *memfile, off int64, n int) (int, error) {
 	return sent, nil
 }
 
+// read returns how much there was to read; 0 for nothing, now or for ever.
+func (c *fdConn) read(p []byte) int {
+	for {
+		n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+		switch e {
+		case 0:
+			return int(n)
+		case unix.EINTR:
+		default:
+			return 0
+		}
+	}
+}
+
 // close ends the connection. What the viewer sent after his request is read and
 // thrown away first: unread input would turn the end into a reset, and a reset
 // takes back what is still on its way to him.

@@ -71,14 +71,14 @@ func TestSource_staysUntilTheLastViewerHasLeft(t *testing.T) {
 	first := r.watch(&testViewer{room: lots})
 	second := r.watch(&testViewer{room: lots})
 	r.play(s, time.Second, 20*time.Millisecond, 7)
-	r.loop.socket(first, true)
+	r.loop.socket(first, false, true)
 	r.play(s, 300*time.Second, 20*time.Millisecond, 7)
 	r.settle()
 	complete(t, s, second)
 	if !first.gone || len(r.ch.viewers) != 1 {
 		t.Errorf("the viewer who left: gone %v, viewers counted %d", first.gone, len(r.ch.viewers))
 	}
-	r.loop.socket(second, true)
+	r.loop.socket(second, false, true)
 	r.play(s, defaultLinger-200*time.Millisecond, 20*time.Millisecond, 7)
 	r.loop.engine.wg.Wait()
 	if r.ch.closed || r.src.closed {

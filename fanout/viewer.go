@@ -22,13 +22,23 @@ type viewer struct {
 	fd   int32 // of conn, -1 where there is none
 	info Viewer
 
-	prefix  []byte    // to be sent before anything else: header, tables
-	pos     int64     // stream position of the next byte
-	parked  bool      // waits for the next random-access point; pos means nothing
-	since   time.Time // when that began
-	blocked bool      // the socket is full
-	queued  bool      // in the loop's queue
-	gone    bool
+	view    *view   // the frames that he is sent; nil: the stream as it is
+	control Control // nil: nobody listens to him
+
+	prefix   []byte // to be sent before anything else: header, tables
+	pos      int64  // stream position of the next byte, or of the next frame
+	cut      int    // bytes of that frame that were sent
+	entering bool   // lead and what is left of the frame at pos come first, in frames of his own
+	lead     []byte
+	announce bool      // and before those, what control says
+	number   int64     // of his next frame
+	paused   bool      // he is sent nothing of the stream
+	ending   string    // why he is closed once the prefix is sent; empty: he is not
+	parked   bool      // waits for the next random-access point; pos means nothing
+	since    time.Time // when that began
+	blocked  bool      // the socket is full
+	queued   bool      // in the loop's queue
+	gone     bool
 
 	start     string        // "history", "cold", "live": where he began
 	began     time.Time     // when he was attached
@@ -38,13 +48,20 @@ type viewer struct {
 	target    int64         // position of his first random-access point; -1 while unknown
 
 	bytes, skips, skipped        int64
+	frames, carried              int64         // frames sent, and bytes of TS in them
 	firstByte, firstRandomAccess time.Duration // after the request; 0: not yet
 	warned                       time.Time     // last log line about his lag
 }
 
 // caughtUp reports whether v has been sent all there is.
 func (v *viewer) caughtUp() bool {
-	return len(v.prefix) == 0 && !v.parked && v.pos == v.ch.chain.end
+	if len(v.prefix) > 0 || v.parked || v.paused || v.entering {
+		return false
+	}
+	if v.view != nil {
+		return v.pos+int64(v.view.payload) > v.ch.chain.end
+	}
+	return v.pos == v.ch.chain.end
 }
 
 // took notes that n bytes from pos on were sent.
@@ -70,21 +87,30 @@ func (l *loop) pump(v *viewer) {
 	for left > 0 && !v.blocked {
 		var n int
 		var err error
+		if v.entering && !v.parked && !v.paused {
+			v.begin()
+		}
 		if len(v.prefix) > 0 {
 			n, err = v.conn.write(v.prefix)
 			if v.prefix = v.prefix[n:]; len(v.prefix) == 0 {
 				v.prefix = nil
 			}
+		} else if v.ending != "" {
+			l.drop(v, v.ending)
+			return
 		} else {
-			var b *batch
-			if !v.parked {
-				b = c.chain.at(v.pos)
-			}
-			if b == nil {
+			if v.parked || v.paused || v.entering {
 				break
 			}
-			n, err = b.send(v.conn, v.pos, left)
-			v.took(n, l.now)
+			if v.view != nil {
+				n, err = v.view.send(v, left, l.now)
+			} else if b := c.chain.at(v.pos); b != nil {
+				n, err = b.send(v.conn, v.pos, left)
+				v.took(n, l.now)
+			}
+			if n == 0 && err == nil {
+				break
+			}
 		}
 		left -= n
 		if !l.sent(v, err) {
@@ -123,8 +149,8 @@ func (c *channel) place(v *viewer) {
 		return
 	}
 	if c.random && c.chain.holds(c.randomPos) {
-		v.prefix = c.scan.AppendRandomAccessTables(v.prefix)
-		v.pos, v.target = c.randomPos, c.randomPos
+		c.put(v, c.scan.AppendRandomAccessTables(nil), c.randomPos)
+		v.target = c.randomPos
 		v.start = "history"
 		if v.info.Requested.Before(c.opened) {
 			v.start = "cold"
@@ -132,47 +158,83 @@ func (c *channel) place(v *viewer) {
 		v.startAhead()
 		return
 	}
-	v.prefix = c.scan.AppendTables(v.prefix)
-	v.pos = c.chain.end
+	c.enterLive(v)
 	v.start = "live"
+}
+
+// put lets v go on at pos, with the packets ts before it. False: he cannot, for
+// the frames that would carry them have no numbers left.
+func (c *channel) put(v *viewer, ts []byte, pos int64) bool {
+	if v.view != nil {
+		return v.enterFrames(ts, pos)
+	}
+	v.prefix = append(v.prefix, ts...)
+	v.pos = pos
+	return true
+}
+
+// finish moves the rest of the packet or frame that is under way to v into his
+// prefix, so that something else may follow.
+func (v *viewer) finish() {
+	switch in := v.pos % packetBytes; {
+	case v.view != nil:
+		v.view.finish(v)
+	case in != 0 && len(v.prefix) == 0: // a prefix ends at a packet's end
+		v.prefix = v.ch.chain.read(nil, v.pos, int(packetBytes-in))
+		v.pos += packetBytes - in
+	}
 }
 
 // skip lets a viewer who lags too far go on at the newest random-access point,
 // with tables before it. He is sent whole TS packets only.
 func (c *channel) skip(v *viewer) {
 	from := v.pos
-	if in := v.pos % packetBytes; in != 0 && len(v.prefix) == 0 { // a prefix ends at a packet's end
-		v.prefix = c.chain.read(nil, v.pos, int(packetBytes-in))
-	}
-	switch {
-	case c.random && c.randomPos > from && c.chain.holds(c.randomPos):
-		c.enter(v)
-	case c.random:
-		v.parked, v.since = true, c.loop.now
-		c.parked++
-		v.pos = c.chain.end
-	default:
-		c.enterLive(v)
-	}
+	v.finish()
+	c.reenter(v, from)
 	v.skips++
 	v.skipped += v.pos - from
 	c.skips++
 }
 
+// reenter lets v go on at the newest random-access point if that is behind from,
+// else at the next one.
+func (c *channel) reenter(v *viewer, from int64) {
+	switch {
+	case c.random && c.randomPos > from && c.chain.holds(c.randomPos) && c.enter(v):
+	case c.random || !c.enterLive(v):
+		c.park(v)
+	}
+}
+
 // enter puts a viewer who was sent something else before at the newest
 // random-access point.
-func (c *channel) enter(v *viewer) {
-	v.prefix = c.scan.AppendRandomAccessTables(v.prefix)
-	v.prefix = c.scan.AppendDiscontinuity(v.prefix)
-	v.pos = c.randomPos
+func (c *channel) enter(v *viewer) bool {
+	ts := c.scan.AppendDiscontinuity(c.scan.AppendRandomAccessTables(nil))
+	if !c.put(v, ts, c.randomPos) {
+		return false
+	}
 	v.startAhead()
+	return true
 }
 
 // enterLive puts him at the live end.
-func (c *channel) enterLive(v *viewer) {
-	v.prefix = c.scan.AppendTables(v.prefix)
-	v.pos = c.chain.end
+func (c *channel) enterLive(v *viewer) bool {
+	pos := c.chain.end
+	if v.view != nil {
+		pos = v.view.next(pos)
+	}
+	if !c.put(v, c.scan.AppendTables(nil), pos) {
+		return false
+	}
 	v.startAhead()
+	return true
+}
+
+// park lets v wait for the next random-access point.
+func (c *channel) park(v *viewer) {
+	v.parked, v.since = true, c.loop.now
+	c.parked++
+	v.pos = c.chain.end
 }
 
 // unpark ends a viewer's wait for a random-access point: he is due.
@@ -189,7 +251,9 @@ func (c *channel) wakeParked() {
 	for _, v := range c.viewers {
 		if v.parked && (c.scan.Rule() == mpegts.AtOnce || l.now.Sub(v.since) >= l.cfg.StartWait) {
 			c.unpark(v)
-			c.enterLive(v)
+			if !c.enterLive(v) {
+				c.park(v)
+			}
 		}
 	}
 }
@@ -203,14 +267,20 @@ func (v *viewer) startAhead() {
 // lag is how far behind v is: in bytes that he keeps from being freed, and in
 // time that he has lost since he began.
 func (v *viewer) lag(now time.Time) (bytes int64, d time.Duration) {
-	if v.parked {
+	if v.parked || v.paused {
 		return 0, 0
 	}
-	b := v.ch.chain.at(v.pos)
+	chain, b := &v.ch.chain, (*batch)(nil)
+	if v.shares() {
+		chain = &v.view.chain
+		b = chain.at(v.view.place(v.pos) + int64(v.cut))
+	} else {
+		b = chain.at(v.pos)
+	}
 	if b == nil {
 		return 0, 0
 	}
-	return v.ch.chain.end - b.start, max(now.Sub(b.began)-v.headStart, 0)
+	return chain.end - b.start, max(now.Sub(b.began)-v.headStart, 0)
 }
 
 // judge applies the policy for slow viewers to one whose socket is full.
