@@ -40,6 +40,7 @@ type channel struct {
 	viewers  []*viewer
 	views    []*view // of viewers who take frames
 	framed   int     // those viewers
+	packets  int     // those of them who take datagrams
 	waiters  []*waiter
 	reserved int // leases told to start, not attached yet
 	parked   int // viewers who wait for a random-access point
@@ -195,6 +196,9 @@ func (c *channel) service() {
 	if flush {
 		c.flush()
 	}
+	if c.packets > 0 {
+		c.pumpPackets()
+	}
 	if len(c.waiters) > 0 {
 		c.wakeWaiters()
 	}
@@ -225,7 +229,7 @@ func (c *channel) flush() {
 		}
 	}
 	for i := len(c.viewers) - 1; i >= 0; i-- {
-		if v := c.viewers[i]; !v.blocked && !v.queued {
+		if v := c.viewers[i]; !v.blocked && !v.queued && !v.packets {
 			c.loop.pump(v)
 		}
 	}

@@ -6,7 +6,7 @@ import "time"
 // What it says of a position does not change once a later one is marked, so it
 // tells everybody the same.
 type clock struct {
-	marks [128]mark // a ring
+	marks [256]mark // a ring
 	n     int       // marks made
 }
 
@@ -15,13 +15,17 @@ type mark struct {
 	at  int64 // µs since 1970
 }
 
-// markInterval is the distance of the marks where nobody asks for them: 128
-// reach further back than a history does.
-const markInterval = 100 * time.Millisecond
+// Marks are made each markInterval where nobody asks for more of them, and never
+// closer than markShortest: then they reach back 5 s.
+const (
+	markInterval = 100 * time.Millisecond
+	markShortest = 20 * time.Millisecond
+)
 
-// mark notes that the stream ended at pos at the time now.
+// mark notes that the stream ended at pos at the time now, unless that is too
+// soon after the last mark.
 func (k *clock) mark(pos int64, now time.Time) {
-	if k.n > 0 && pos <= k.last().pos {
+	if k.n > 0 && (pos <= k.last().pos || now.UnixMicro()-k.last().at < markShortest.Microseconds()) {
 		return
 	}
 	k.marks[k.n%len(k.marks)] = mark{pos, now.UnixMicro()}

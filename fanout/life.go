@@ -132,6 +132,9 @@ func (c *channel) patience() time.Duration {
 			d = tickDead
 		}
 	}
+	if c.packets > 0 {
+		d = min(d, tickPackets)
+	}
 	if i := c.source.Interval(); i > 0 {
 		d = min(d, i)
 	}

@@ -213,12 +213,11 @@ const inputMax = 64 << 10
 
 // input reads what a viewer sent.
 func (l *loop) input(v *viewer) {
-	c, ok := v.conn.(*fdConn)
-	if !ok || v.control == nil {
+	if v.sock == nil || v.control == nil {
 		return
 	}
 	for total := 0; !v.gone; {
-		n := c.read(l.inbox[:])
+		n := v.sock.read(l.inbox[:])
 		if n <= 0 {
 			return
 		}
@@ -232,8 +231,13 @@ func (l *loop) input(v *viewer) {
 
 // connect makes v.conn from nc. It may be called from any goroutine.
 func (l *loop) connect(v *viewer, nc net.Conn) error {
+	size := 0 // of datagrams
+	if _, v.packets = nc.(*net.UDPConn); v.packets {
+		header, payload := v.info.Framing.Sizes()
+		size = header + payload
+	}
 	if !l.engine.cfg.Load().Plain {
-		c, ok, err := newFDConn(nc, &l.store.scratch)
+		ok, err := v.adopt(nc, &l.store.scratch, size)
 		switch {
 		case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
 			ok = false // nc keeps the descriptor that it has
@@ -241,9 +245,13 @@ func (l *loop) connect(v *viewer, nc net.Conn) error {
 			return err
 		}
 		if ok {
-			v.conn, v.fd = c, int32(c.fd)
+			v.fd = int32(v.sock.fd)
 			return nil
 		}
+	}
+	if v.packets {
+		v.conn = &packetConn{nc: nc, size: size}
+		return nil
 	}
 	wake := func(hup bool) { l.post(func() { l.socket(v, !hup, hup) }) }
 	input := func(b []byte) {
@@ -257,6 +265,23 @@ func (l *loop) connect(v *viewer, nc net.Conn) error {
 	}
 	v.conn = newGoConn(nc, wake, input)
 	return nil
+}
+
+// adopt makes v.conn of nc's descriptor, where it has one: for datagrams of size
+// bytes, or a stream if that is zero.
+func (v *viewer) adopt(nc net.Conn, s *scratch, size int) (ok bool, err error) {
+	if size > 0 {
+		c, ok, err := newUDPConn(nc, s, size)
+		if ok && err == nil {
+			v.conn, v.sock = c, &c.fdConn
+		}
+		return ok, err
+	}
+	c, ok, err := newFDConn(nc, s)
+	if ok && err == nil {
+		v.conn, v.sock = c, c
+	}
+	return ok, err
 }
 
 // join makes w wait for the channel named key. Where there is none, it makes
@@ -322,8 +347,8 @@ func (l *loop) attach(c *channel, w *waiter, v *viewer) {
 		l.end(v)
 		return
 	}
-	if fc, ok := v.conn.(*fdConn); ok {
-		if err := l.poll.add(fc, v.control != nil); err != nil {
+	if v.sock != nil {
+		if err := l.poll.add(v.sock, v.control != nil && !v.packets); err != nil {
 			l.end(v)
 			return
 		}

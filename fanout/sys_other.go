@@ -33,4 +33,9 @@ func (c *fdConn) read([]byte) int { return 0 }
 
 func newFDConn(net.Conn, *scratch) (*fdConn, bool, error) { return nil, false, nil }
 
+// udpConn is not to be had here either.
+type udpConn struct{ fdConn }
+
+func newUDPConn(net.Conn, *scratch, int) (*udpConn, bool, error) { return nil, false, nil }
+
 func newPoller(bool) (poller, error) { return newPlainPoller(), nil }

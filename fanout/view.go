@@ -20,6 +20,7 @@ type view struct {
 	frame           int   // the sum of them
 	chain           chain // of frames; its positions count their bytes
 	viewers         int
+	packets         bool // they take datagrams, which cannot be sent from a file
 }
 
 // frame gives v, who is new, the view with framing f.
@@ -35,12 +36,20 @@ func (c *channel) frame(v *viewer, f Framing) {
 	}
 	v.view, v.number = c.views[i], math.MinInt64
 	v.view.viewers++
+	v.view.packets = v.packets
 	c.framed++
+	if v.packets {
+		c.packets++
+		v.paced, v.credit = c.loop.now, paceBurst
+	}
 }
 
 // unframe takes v out of his view.
 func (c *channel) unframe(v *viewer) {
 	c.framed--
+	if v.packets {
+		c.packets--
+	}
 	w := v.view
 	if w.viewers--; w.viewers == 0 {
 		w.chain.drop(len(w.chain.batches))
@@ -88,7 +97,7 @@ func (w *view) trim() {
 
 // share puts what is new into the chain, where several will take it from there.
 func (w *view) share(now time.Time) {
-	if w.viewers < 2 {
+	if w.viewers < 2 || w.packets {
 		return
 	}
 	if len(w.chain.batches) == 0 {
@@ -166,6 +175,9 @@ func (w *view) send(v *viewer, want int, now time.Time) (int, error) {
 		n, err := b.send(v.conn, place, want)
 		v.tookFrames(n, now)
 		return n, err
+	}
+	if v.packets && want < w.frame {
+		return 0, nil
 	}
 	parts, n := w.make(v.pos, want)
 	if n == 0 {

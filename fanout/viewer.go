@@ -19,7 +19,8 @@ type viewer struct {
 	id   int64
 	ch   *channel
 	conn conn
-	fd   int32 // of conn, -1 where there is none
+	sock *fdConn // of conn; nil where it has no descriptor
+	fd   int32   // the descriptor, or -1
 	info Viewer
 
 	view    *view   // the frames that he is sent; nil: the stream as it is
@@ -30,8 +31,11 @@ type viewer struct {
 	cut      int    // bytes of that frame that were sent
 	entering bool   // lead and what is left of the frame at pos come first, in frames of his own
 	lead     []byte
-	announce bool      // and before those, what control says
-	number   int64     // of his next frame
+	announce bool  // and before those, what control says
+	number   int64 // of his next frame
+	packets  bool  // he takes datagrams, a frame each
+	credit   int   // how many bytes of them he may be sent
+	paced    time.Time
 	paused   bool      // he is sent nothing of the stream
 	ending   string    // why he is closed once the prefix is sent; empty: he is not
 	parked   bool      // waits for the next random-access point; pos means nothing
@@ -83,11 +87,11 @@ func (v *viewer) took(n int, now time.Time) {
 // pump sends v what he has not got, for one turn.
 func (l *loop) pump(v *viewer) {
 	c := v.ch
-	left := turnBytes
+	left := l.allowance(v)
 	for left > 0 && !v.blocked {
 		var n int
 		var err error
-		if v.entering && !v.parked && !v.paused {
+		if v.entering && !v.parked && !v.paused && (len(v.prefix) == 0 || !v.packets) {
 			v.begin()
 		}
 		if len(v.prefix) > 0 {
@@ -117,10 +121,13 @@ func (l *loop) pump(v *viewer) {
 			return
 		}
 	}
+	if v.packets {
+		v.credit = left
+	}
 	switch {
 	case v.caughtUp():
 		v.headBytes, v.headStart = 0, 0
-	case left <= 0 && !v.queued:
+	case left <= 0 && !v.queued && !v.packets:
 		v.queued = true
 		l.queue = append(l.queue, v)
 	}
