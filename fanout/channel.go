@@ -287,7 +287,7 @@ func (c *channel) floor() int64 {
 		}
 	}
 	for _, v := range c.viewers {
-		if !v.parked && !v.paused {
+		if !v.parked && (!v.paused || c.private) {
 			keep = min(keep, v.needs())
 		}
 	}

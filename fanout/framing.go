@@ -42,14 +42,14 @@ func (f *Feed) Send(b []byte) {
 	f.post(func(v *viewer) { f.loop.say(v, b) })
 }
 
-// Pause stops the stream after the frame that is under way. The viewer keeps
-// nothing of it, and keeps his channel open.
+// Pause stops the stream after the frame that is under way. The viewer keeps his
+// channel open, and nothing of it unless it is his own.
 func (f *Feed) Pause() {
 	f.post(func(v *viewer) { v.ch.pause(v) })
 }
 
-// Resume lets the stream go on as it would start: at the newest random-access
-// point that was not sent yet.
+// Resume lets the stream go on as it would start, at the newest random-access
+// point that was not sent yet; one that is the viewer's own, where it stopped.
 func (f *Feed) Resume() {
 	f.post(func(v *viewer) { v.ch.resume(v) })
 }
@@ -94,7 +94,7 @@ func (c *channel) pause(v *viewer) {
 		v.parked = false
 		c.parked--
 	}
-	v.lead, v.entering, v.paused = nil, false, true
+	v.paused = true
 }
 
 // resume ends a pause.
@@ -103,6 +103,10 @@ func (c *channel) resume(v *viewer) {
 		return
 	}
 	v.paused, v.announce = false, true
-	c.reenter(v, v.pos-1)
+	if c.private {
+		v.entering = true
+	} else {
+		c.reenter(v, v.pos-1)
+	}
 	c.loop.pump(v)
 }

@@ -36,7 +36,8 @@ type framedViewer struct {
 	begun   []int64 // what Begin was told
 	feed    *Feed
 	ticks   int
-	said    int // answers that are due
+	same    bool // a pause costs him nothing
+	said    int  // answers that are due
 }
 
 var _ Control = (*framedViewer)(nil)
@@ -93,7 +94,7 @@ func (c *framedViewer) deframe(b []byte) {
 				return
 			}
 			c.answers = append(c.answers, c.rest[1])
-			if c.rest[1] == 'B' && len(c.begun) > 1 {
+			if c.rest[1] == 'B' && len(c.begun) > 1 && !c.same {
 				c.testViewer.begun = false // he starts anew
 				c.next = c.begun[len(c.begun)-1]
 			}
@@ -359,5 +360,38 @@ func TestFrames_allocateNothing(t *testing.T) {
 			t.Errorf("%d viewers: allocations per datagram: want 0, got %.3f", viewers, got)
 		}
 		r.loop.shutdown()
+	}
+}
+
+// The last packets of a stream that ends go out, in a frame that is not full.
+func TestFrames_endOfAStream(t *testing.T) {
+	for _, private := range []bool{false, true} {
+		for rest := range 7 {
+			s := &testStream{gop: 10, size: 20}
+			r := live(Config{}, s, 0)
+			r.ch.private = private
+			w := &waiter{ready: make(chan error, 1)}
+			r.loop.join("test", w) // so that it is kept
+			r.src.queue = append(r.src.queue, s.packets(700+rest))
+			r.turn(10 * time.Millisecond)
+			c := &framedViewer{testViewer: testViewer{room: lots}, same: private}
+			v := r.frame(c, testPayload)
+			r.loop.leave(r.ch, w)
+			if private { // a pause loses nothing of his own stream
+				c.feed.Pause()
+				r.turn(time.Millisecond)
+				r.src.queue = append(r.src.queue, s.packets(1400))
+				r.turn(time.Second)
+				c.feed.Resume()
+				r.turn(time.Millisecond)
+			}
+			r.ch.over = errEnded
+			r.turn(time.Second)
+			r.turn(time.Second)
+			if c.err != nil || c.count != s.counter || !v.gone || c.jumps != 0 {
+				t.Errorf("private=%v, %d packets behind the last frame: got up to %d of %d, gone %v, %v", private, rest, c.count, s.counter, v.gone, c.err)
+			}
+			r.loop.shutdown()
+		}
 	}
 }

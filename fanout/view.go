@@ -181,6 +181,7 @@ func (w *view) send(v *viewer, want int, now time.Time) (int, error) {
 	}
 	parts, n := w.make(v.pos, want)
 	if n == 0 {
+		w.last(v)
 		return 0, nil
 	}
 	n, err := v.conn.writev(parts)
@@ -190,6 +191,19 @@ func (w *view) send(v *viewer, want int, now time.Time) (int, error) {
 		v.pass(w)
 	}
 	return n, err
+}
+
+// last sends v what is left of a stream that has ended: a frame that is not full.
+func (w *view) last(v *viewer) {
+	c := w.ch
+	left := int(c.chain.end - v.pos)
+	if c.over == nil || left <= 0 || left >= w.payload || v.cut > 0 {
+		return
+	}
+	v.prefix = make([]byte, w.header, w.header+left)
+	w.framing.Header(v.prefix, v.number, left, c.clock.at(v.pos))
+	v.prefix = c.chain.read(v.prefix, v.pos, left)
+	v.pass(w)
 }
 
 // tail appends to dst the bytes of parts from index from to index to.
@@ -263,7 +277,7 @@ func (v *viewer) begin() {
 	w, c := v.view, v.ch
 	next, count := w.entry(len(v.lead), v.pos)
 	end := next * int64(w.payload)
-	if end > c.chain.end && end != v.pos {
+	if end > c.chain.end && end != v.pos && c.over == nil {
 		return
 	}
 	at := c.clock.at(v.pos)
@@ -272,7 +286,7 @@ func (v *viewer) begin() {
 		v.prefix = append(v.prefix, v.control.Begin(&Feed{c.loop, v}, next-count, at)...)
 	}
 	ts := c.chain.read(v.lead, v.pos, int(end-v.pos))
-	for n := next - count; n < next; n++ {
+	for n := next - count; n < next && len(ts) > 0; n++ {
 		p := ts[:min(len(ts), w.payload)]
 		ts = ts[len(p):]
 		head := len(v.prefix)

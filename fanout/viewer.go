@@ -112,7 +112,7 @@ func (l *loop) pump(v *viewer) {
 				n, err = b.send(v.conn, v.pos, left)
 				v.took(n, l.now)
 			}
-			if n == 0 && err == nil {
+			if n == 0 && err == nil && len(v.prefix) == 0 {
 				break
 			}
 		}
@@ -152,7 +152,8 @@ func (l *loop) sent(v *viewer, err error) bool {
 func (c *channel) place(v *viewer) {
 	v.target = -1
 	if c.private {
-		v.pos, v.start = c.chain.start(), "cold"
+		c.put(v, nil, c.chain.start())
+		v.start = "cold"
 		return
 	}
 	if c.random && c.chain.holds(c.randomPos) {
