@@ -263,8 +263,9 @@ func (p *tab) noComplaint() {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.complaints {
-		p.t.Errorf("the console says: %s", c)
+	const most = 5
+	for _, c := range p.complaints[:min(most, len(p.complaints))] {
+		p.t.Errorf("the console says (%d in all): %.800s", len(p.complaints), c)
 	}
 }
 

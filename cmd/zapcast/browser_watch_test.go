@@ -30,6 +30,9 @@ func TestBrowser(t *testing.T) {
 	t.Run("plays a channel", d.playsChannel)
 	t.Run("zaps quickly", d.zapsQuickly)
 	t.Run("zaps often", d.zapsOften)
+	t.Run("shows a loss", d.showsLoss)
+	t.Run("rests when hidden", d.restsWhenHidden)
+	t.Run("fits everywhere", d.fitsEverywhere)
 }
 
 // watch opens the page on the first channel and waits for pictures.

@@ -15,10 +15,12 @@ export function setLanguage(name) {
   remember("language", name);
 }
 
-// t returns the sentence, with {name} replaced by what it stands for. A sentence
-// that is missing shows its key, which the tests find.
+// t returns the sentence, with {name} replaced by what it stands for. Where there
+// is one of something ({n} is "1"), a sentence of its own may say so: key_1.
 export function t(key, values = {}) {
+  if (String(values.n) === "1" && `${key}_1` in en) key = `${key}_1`;
   const sentence = languages[language()][key] ?? en[key] ?? key;
+  if (!(key in en)) console.warn(`no sentence for ${key}`);
   return sentence.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 }
 

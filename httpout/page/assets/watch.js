@@ -1,7 +1,7 @@
 // The Watch view: list, picture, keys, and what a zap took.
 
 import { h, setText } from "./dom.js";
-import { bitRate, has, ms, t } from "./i18n.js";
+import { ms, t } from "./i18n.js";
 import { loadChannels, typedChannel } from "./channels.js";
 import { Picker } from "./picker.js";
 import { Player } from "./player.js";

@@ -1,0 +1,59 @@
+// One channel: its charts, what is known of it, and why it may be black.
+
+import { h } from "./dom.js";
+import { bytes, count, ms, t } from "./i18n.js";
+import { Charts } from "./charts.js";
+import { Diagnosis } from "./diagnosis.js";
+import { history } from "./history.js";
+
+// Facts of the status that are worth a line, in order.
+const FACTS = [
+  ["source"], ["interface"], ["local"], ["sender"], ["payload"], ["codec"],
+  ["datagrams", count], ["packets", count], ["lost", count], ["reordered", count], ["duplicates", count], ["resyncs", count],
+  ["foreign", count], ["malformed", count], ["bad_ts", count], ["overflow", count],
+  ["receive_buffer_bytes", bytes], ["history_bytes", bytes], ["last_random_access_age_ms", ms], ["last_data_age_ms", ms], ["skips", count],
+];
+
+export class Detail {
+  constructor(box, id) {
+    this.id = id;
+    this.title = h("h2", null, id);
+    this.facts = h("dl.facts-list");
+    this.warnings = h("ul.warnings");
+    this.below = h("div");
+    const charts = h("div.charts");
+    this.panel = h("section.detail", { "aria-label": id },
+      h("header", null, this.title,
+        h("button", { onclick: () => this.diagnose() }, t("whyBlack")),
+        h("a.button", { href: "#/status", "aria-label": t("close"), title: t("close") }, "✕")),
+      this.below, this.warnings, charts, this.facts);
+    box.append(this.panel);
+    this.charts = new Charts(charts);
+  }
+
+  close() {
+    this.charts.close();
+    this.diagnosis?.close();
+    this.panel.remove();
+  }
+
+  diagnose() {
+    this.diagnosis?.close();
+    this.diagnosis = new Diagnosis(this.below, { channel: this.id, title: this.title.textContent });
+  }
+
+  show(status, now) {
+    const channel = status.channels.find((c) => c.id === this.id);
+    this.charts.draw(history.channels.get(this.id) ?? [], now);
+    if (!channel) {
+      this.warnings.replaceChildren(h("li", null, t("notOnAir")));
+      this.facts.replaceChildren();
+      return;
+    }
+    this.title.textContent = channel.name ?? channel.id;
+    this.warnings.replaceChildren(...channel.warnings.map((w) => h("li", null, w)));
+    const known = FACTS.filter(([field]) => channel[field] !== undefined && channel[field] !== null && channel[field] !== "");
+    this.facts.replaceChildren(...known.flatMap(([field, show = String]) => [
+      h("dt", null, t(field)), h("dd", null, show(channel[field]))]));
+  }
+}
