@@ -19,10 +19,10 @@ type settings struct {
 	Peers []*peer
 	Cases []benchCase
 
-	Rounds, Joins          int
-	Warmup, Sample, Settle time.Duration
-	Quiet, MaxTime         time.Duration
-	FirstByte, Cold        time.Duration
+	Rounds, Joins                 int
+	Warmup, Sample, Modes, Settle time.Duration
+	Quiet, MaxTime                time.Duration
+	FirstByte, Cold               time.Duration
 
 	Tick, ReadInterval time.Duration
 	ClientRcvBuf       int
@@ -85,6 +85,7 @@ func parseOptions(args []string, out io.Writer) (*settings, error) {
 	f.IntVar(&s.Rounds, "rounds", 3, "rounds; each starts with another program")
 	f.DurationVar(&s.Warmup, "warmup", 5*time.Second, "time after every client has data, before the window")
 	f.DurationVar(&s.Sample, "sample", 15*time.Second, "length of the measured window")
+	f.DurationVar(&s.Modes, "modes", 4*time.Second, "length of the window behind it, in which the share of user mode is sampled")
 	f.DurationVar(&s.Settle, "settle", time.Second, "pause between runs")
 	f.DurationVar(&s.Quiet, "quiet", 30*time.Second, "longest wait, before each run, for other programs to be idle")
 	f.DurationVar(&s.MaxTime, "max-time", 2*time.Hour, "start no run after this")

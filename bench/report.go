@@ -72,7 +72,7 @@ func writeReport(out io.Writer, res *results) {
 }
 
 const (
-	loadLegend = "Means (min-max) over rounds. user: share of the CPU in user mode, ± one standard error. " +
+	loadLegend = "Means (min-max) over rounds. user: share of the CPU in user mode, sampled in a window of its own, ± one standard error. " +
 		"lost, doubled, reordered: TS packets, warm-up included. slowest: the slowest client's rate as a share of its source's.\n"
 	joinLegend = "Times are ms after the request. decodable: a random-access packet with PAT and PMT before it; " +
 		"\"- next RAP\": less the time to the first random-access point that the sender sent after the request.\n"
@@ -98,7 +98,7 @@ func (res *results) loadRows(name string) [][]string {
 				busy = c.Busy.text(1)
 			}
 			if share, margin, ok := c.User.percent(); ok {
-				user = fmt.Sprintf("%.0f ±%.0f", share, margin)
+				user = fmt.Sprintf("%.1f ±%.1f", share, margin)
 			}
 			row = []string{
 				p, c.CPU.text(2), user, busy, c.PSS.text(2), c.USS.text(2),

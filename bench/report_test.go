@@ -7,8 +7,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -39,12 +43,56 @@ func TestQuantile_nearestRank(t *testing.T) {
 }
 
 func TestUserShare_margin(t *testing.T) {
-	if _, _, ok := (userShare{User: 0.01, Sys: 0.05}).percent(); ok {
-		t.Error("six units of 10 ms tell a share")
+	if _, _, ok := (userShare{User: 10, Sys: 80}).percent(); ok {
+		t.Error("ninety samples tell a share")
 	}
-	p, margin, ok := userShare{User: 1, Sys: 9}.percent()
+	p, margin, ok := userShare{User: 100, Sys: 900}.percent()
 	if !ok || math.Abs(p-10) > 1e-9 || margin < 0.9 || margin > 1 {
 		t.Errorf("got %v ±%v %v, want 10 and just under 1", p, margin, ok)
+	}
+}
+
+// What is known to run in one mode is found in it.
+func TestSampleShare_ofKnownLoads(t *testing.T) {
+	zero, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zero.Close()
+	var sink int
+	var cpus []int
+	for cpu := range runtime.NumCPU() {
+		cpus = append(cpus, cpu)
+	}
+	buf := make([]byte, 1<<20)
+	for _, c := range []struct {
+		name string
+		work func()
+		user bool
+	}{
+		{"counting", func() {
+			for n := range 1 << 20 {
+				sink += n
+			}
+		}, true},
+		{"zeros", func() { zero.Read(buf) }, false},
+	} {
+		var stop atomic.Bool
+		var working sync.WaitGroup
+		working.Go(func() {
+			for !stop.Load() {
+				c.work()
+			}
+		})
+		u, err := sampleShare([]int{os.Getpid()}, cpus, 300*time.Millisecond)
+		stop.Store(true)
+		working.Wait()
+		if err != nil {
+			t.Skipf("this kernel lets nobody sample: %v", err)
+		}
+		if p, _, ok := u.percent(); !ok || (p > 50) != c.user {
+			t.Errorf("%s: got %.0f %% of %+v in user mode", c.name, p, u)
+		}
 	}
 }
 
@@ -53,7 +101,7 @@ func TestWriteReport_golden(t *testing.T) {
 	read := func() *readResult { return &readResult{Window: counts{Packets: 9000}, Warmup: counts{Packets: 1000}} }
 	load := func(program string, cpu float64) *trial {
 		return &trial{
-			Program: program, Case: "shared8", CPU: cpu, CPUUser: cpu / 10, CPUSys: cpu * 9 / 10, Seconds: 100,
+			Program: program, Case: "shared8", CPU: cpu, Mode: userShare{User: 100, Sys: 900}, Seconds: 100,
 			ServerCPUBusy: cpu + 1, PSS: cpu / 2, USS: cpu / 4, LoadCPUBusy: 40, GenCPU: 20, Read: read(), MinRate: 0.999,
 		}
 	}

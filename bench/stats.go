@@ -67,8 +67,7 @@ func cellOf(trials []*trial, program, name string) *cell {
 		cpu, busy = append(cpu, t.CPU), append(busy, t.ServerCPUBusy)
 		pss, uss = append(pss, t.PSS), append(uss, t.USS)
 		load, gen = append(load, t.LoadCPUBusy), append(gen, t.GenCPU)
-		c.User.User += t.CPUUser / 100 * t.Seconds
-		c.User.Sys += t.CPUSys / 100 * t.Seconds
+		c.User.add(t.Mode)
 		c.Lost += t.Lost
 		c.Dup += t.Dup
 		c.Reordered += t.Reordered
@@ -87,22 +86,4 @@ func cellOf(trials []*trial, program, name string) *cell {
 	c.CPU, c.Busy, c.PSS, c.USS = spreadOf(cpu), spreadOf(busy), spreadOf(pss), spreadOf(uss)
 	c.LoadBusy, c.Gen = spreadOf(load), spreadOf(gen)
 	return c
-}
-
-// userShare is how a server's CPU time, in seconds, splits.
-type userShare cpuTime
-
-// The kernel tells user from system by what runs at its clock tick, at least a
-// hundred times a second, and /proc/PID/stat has 10 ms units.
-const shareTicks = 100
-
-// percent returns the share of user mode and its standard error; ok is false
-// where there is too little time to tell.
-func (u userShare) percent() (p, margin float64, ok bool) {
-	n := cpuTime(u).total() * shareTicks
-	if n < 10 {
-		return 0, 0, false
-	}
-	share := u.User / cpuTime(u).total()
-	return 100 * share, 100 * math.Hypot(math.Sqrt(share*(1-share)/n), 1/n), true
 }

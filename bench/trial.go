@@ -18,14 +18,14 @@ type trial struct {
 	Case    string
 	Round   int
 
-	CPU             float64 // % of one CPU, server process tree
-	CPUStat         float64 // the same from /proc/PID/stat alone
-	CPUUser, CPUSys float64 // its two parts
-	ServerCPUBusy   float64 `json:",omitempty"` // % busy of the CPUs the server is pinned to, all told
-	PSS, USS        float64 // MiB, mean over the window
-	PSSMax, USSMax  float64
-	SockMem         float64 // MiB of TCP and UDP buffers, whole machine
-	Procs, Threads  int
+	CPU            float64   // % of one CPU, server process tree
+	CPUStat        float64   // the same from /proc/PID/stat alone
+	Mode           userShare // samples of it, by mode
+	ServerCPUBusy  float64   `json:",omitempty"` // % busy of the CPUs the server is pinned to, all told
+	PSS, USS       float64   // MiB, mean over the window
+	PSSMax, USSMax float64
+	SockMem        float64 // MiB of TCP and UDP buffers, whole machine
+	Procs, Threads int
 
 	LoadCPUBusy     float64 // % busy of the generator's and readers' CPUs
 	GenCPU, ReadCPU float64
@@ -107,6 +107,11 @@ func (s *settings) measure(t *trial, p *peer, c benchCase) error {
 		return err
 	}
 	w.close(t, p) // before the clients go away, for some servers end with them
+	if !c.Join && !p.Unpin {
+		if t.Mode, err = s.sampleMode(srv); err != nil {
+			t.mark("no user share: %v", err)
+		}
+	}
 	if err := srv.ended(); err != nil {
 		return err
 	}
@@ -129,7 +134,7 @@ func (s *settings) measure(t *trial, p *peer, c benchCase) error {
 
 // timeLimit is when generator and readers of a run give up, in seconds.
 func (s *settings) timeLimit(c benchCase) int {
-	d := time.Minute + s.Warmup + s.Sample + 2*s.FirstByte
+	d := time.Minute + s.Warmup + s.Sample + s.Modes + 2*s.FirstByte
 	if c.Join {
 		d = time.Minute + time.Duration(s.Joins)*(3*rapWait+s.Cold/time.Duration(c.Sources))
 	}

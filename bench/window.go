@@ -89,7 +89,7 @@ func (w *window) close(t *trial, p *peer) {
 	idle := cpuIdle()
 	pct := func(s float64) float64 { return 100 * s / secs }
 	d := cpu.sub(w.cpu)
-	t.CPUStat, t.CPUUser, t.CPUSys = pct(d.total()), pct(d.User), pct(d.Sys)
+	t.CPUStat = pct(d.total())
 	sum := 0.0
 	for thread, v := range exact {
 		sum += v - w.exact[thread]
