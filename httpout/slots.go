@@ -5,6 +5,17 @@ import (
 	"sync"
 )
 
+// Seat takes a viewer's place for a client of another front, under the limit of
+// this one: leave gives it back. It is false when all are taken.
+func (s *Server) Seat(addr netip.Addr, agent string) (leave func(), ok bool) {
+	client := clientKey{addr: addr, agent: clip(agent, maxAgent)}
+	if !s.slots.take(client, s.config.Load().MaxClients) {
+		s.counters.limit.Add(1)
+		return nil, false
+	}
+	return func() { s.slots.give(client) }, true
+}
+
 // A clientKey tells viewers apart as far as HTTP lets one.
 type clientKey struct {
 	addr  netip.Addr

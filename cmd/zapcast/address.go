@@ -38,6 +38,22 @@ func normalAddress(s string) (string, bool) {
 	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), true
 }
 
+// normalTCPAddress is normalAddress without sockets.
+func normalTCPAddress(s string) (string, bool) {
+	if strings.HasPrefix(s, "/") {
+		return "", false
+	}
+	return normalAddress(s)
+}
+
+// validUser keeps out what a digest could not carry.
+func validUser(s string) bool { return validPassword(s) && !strings.ContainsAny(s, `":\`) }
+
+// validPassword keeps out what nobody can type.
+func validPassword(s string) bool {
+	return len(s) <= 200 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
 // normalHost checks a host name or a literal address (an IPv6 one with or
 // without brackets) and returns it in lower case and without brackets.
 func normalHost(s string) (string, bool) {
@@ -80,9 +96,9 @@ func validOrigin(s string) bool {
 // openURL returns the address at which a viewer opens a channel through a
 // listener: GROUP and PORT, and HOST where it listens everywhere, are left for
 // the reader to fill in.
-func openURL(addr net.Addr) string {
+func openURL(scheme string, addr net.Addr) string {
 	if addr.Network() == "unix" {
-		return "http://HOST/rtp/GROUP:PORT"
+		return scheme + "://HOST/rtp/GROUP:PORT"
 	}
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {
@@ -91,5 +107,5 @@ func openURL(addr net.Addr) string {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
 		host = "HOST"
 	}
-	return "http://" + net.JoinHostPort(host, port) + "/rtp/GROUP:PORT"
+	return scheme + "://" + net.JoinHostPort(host, port) + "/rtp/GROUP:PORT"
 }

@@ -217,7 +217,7 @@ func TestOpenURL_keepsBrackets(t *testing.T) {
 		{&net.TCPAddr{IP: net.IPv4zero, Port: 5140}, "http://HOST:5140/rtp/GROUP:PORT"},
 		{&net.UnixAddr{Name: "/run/z.sock", Net: "unix"}, "http://HOST/rtp/GROUP:PORT"},
 	} {
-		if got := openURL(tt.addr); got != tt.want {
+		if got := openURL("http", tt.addr); got != tt.want {
 			t.Errorf("%v: got %s, want %s", tt.addr, got, tt.want)
 		}
 	}

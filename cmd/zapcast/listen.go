@@ -70,13 +70,38 @@ func samePort(a, b string) bool {
 	return errA == nil && errB == nil && portA == portB
 }
 
-// listenFault says on one line why an address cannot be had.
-func (c *serveConfig) listenFault(address string, err error) error {
+// An endpoint is an address that the configuration lists.
+type endpoint struct {
+	setting string // where: "listen", "rtsp.listen"
+	address string
+}
+
+// endpoints are all of them, in their order.
+func (c *serveConfig) endpoints() (all []endpoint) {
+	for _, address := range c.listen {
+		all = append(all, endpoint{"listen", address})
+	}
+	for _, address := range c.rtspListen {
+		all = append(all, endpoint{"rtsp.listen", address})
+	}
+	return all
+}
+
+// scheme is how URLs begin that are opened there.
+func (e endpoint) scheme() string {
+	if e.setting == "rtsp.listen" {
+		return "rtsp"
+	}
+	return "http"
+}
+
+// listenFault says on one line why an endpoint cannot be had.
+func (c *serveConfig) listenFault(e endpoint, err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		err = op.Err
 	}
 	if call := (*os.SyscallError)(nil); errors.As(err, &call) {
 		err = call.Err
 	}
-	return c.fault("listen", fmt.Errorf("expected an address that is free, found %q: %w", address, err))
+	return c.fault(e.setting, fmt.Errorf("expected an address that is free, found %q: %w", e.address, err))
 }

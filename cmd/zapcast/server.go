@@ -13,6 +13,7 @@ import (
 
 	"zapcast/fanout"
 	"zapcast/httpout"
+	rtspserver "zapcast/rtsp/server"
 	"zapcast/tune"
 )
 
@@ -31,13 +32,14 @@ type server struct {
 	engine    *fanout.Engine
 	tuner     *tune.Tuner
 	http      *httpout.Server
-	listeners map[string]net.Listener // by address as configured
-	serving   sync.WaitGroup          // one per listener
+	rtsp      *rtspserver.Server
+	listeners map[endpoint]net.Listener
+	serving   sync.WaitGroup // one per listener
 }
 
 // openServer starts a server. On an error nothing stays open.
 func openServer(cfg serveConfig, log *slog.Logger) (*server, error) {
-	s := &server{started: cfg, cfg: cfg, log: log, listeners: map[string]net.Listener{}}
+	s := &server{started: cfg, cfg: cfg, log: log, listeners: map[endpoint]net.Listener{}}
 	fresh, err := s.openListeners(cfg)
 	if err != nil {
 		return nil, err
@@ -48,6 +50,7 @@ func openServer(cfg serveConfig, log *slog.Logger) (*server, error) {
 	}
 	s.tuner = tune.New(cfg.tuneConfig(), tune.System())
 	s.http = httpout.New(cfg.httpConfig(log), s.engine, s.tuner)
+	s.rtsp = rtspserver.New(s.rtspConfig(), s.engine, s.tuner)
 	s.serve(fresh)
 	s.warnOfInterface()
 	return s, nil
@@ -69,7 +72,7 @@ func startServer(ctx context.Context, cfg serveConfig, log *slog.Logger) (addr s
 	if err != nil {
 		return "", nil, err
 	}
-	addr = s.listeners[cfg.listen[0]].Addr().String()
+	addr = s.listeners[cfg.endpoints()[0]].Addr().String()
 	return addr, func() error {
 		<-ctx.Done()
 		return s.close()
@@ -77,41 +80,45 @@ func startServer(ctx context.Context, cfg serveConfig, log *slog.Logger) (addr s
 }
 
 // serve takes listeners into use, in the order of the configuration.
-func (s *server) serve(fresh map[string]net.Listener) {
-	for _, address := range s.cfg.listen {
-		ln, ok := fresh[address]
+func (s *server) serve(fresh map[endpoint]net.Listener) {
+	for _, at := range s.cfg.endpoints() {
+		ln, ok := fresh[at]
 		if !ok {
 			continue
 		}
-		s.listeners[address] = ln
+		s.listeners[at] = ln
+		front := s.http.Serve
+		if at.setting == "rtsp.listen" {
+			front = s.rtsp.Serve
+		}
 		s.serving.Go(func() {
-			if err := s.http.Serve(ln); err != nil && !errors.Is(err, net.ErrClosed) {
-				s.log.Error("listener failed", "listen", address, "err", err)
+			if err := front(ln); err != nil && !errors.Is(err, net.ErrClosed) {
+				s.log.Error("listener failed", at.setting, at.address, "err", err)
 			}
 		})
-		s.log.Info("listening", "listen", ln.Addr().String(), "open", openURL(ln.Addr()))
+		s.log.Info("listening", at.setting, ln.Addr().String(), "open", openURL(at.scheme(), ln.Addr()))
 	}
 }
 
 // openListeners opens what cfg lists and s does not have yet: all of it, or
 // nothing.
-func (s *server) openListeners(cfg serveConfig) (map[string]net.Listener, error) {
-	fresh := map[string]net.Listener{}
-	for _, address := range cfg.listen {
-		if s.listeners[address] != nil {
+func (s *server) openListeners(cfg serveConfig) (map[endpoint]net.Listener, error) {
+	fresh := map[endpoint]net.Listener{}
+	for _, at := range cfg.endpoints() {
+		if s.listeners[at] != nil {
 			continue
 		}
-		ln, err := listen(address)
+		ln, err := listen(at.address)
 		if err != nil {
 			closeAll(fresh)
-			return nil, cfg.listenFault(address, err)
+			return nil, cfg.listenFault(at, err)
 		}
-		fresh[address] = ln
+		fresh[at] = ln
 	}
 	return fresh, nil
 }
 
-func closeAll(listeners map[string]net.Listener) {
+func closeAll(listeners map[endpoint]net.Listener) {
 	for _, ln := range listeners {
 		ln.Close()
 	}
@@ -132,11 +139,12 @@ func (s *server) reconfigure(next serveConfig) error {
 	s.engine.Reconfigure(next.engineConfig(s.log))
 	s.tuner.Reconfigure(next.tuneConfig())
 	s.http.Reconfigure(next.httpConfig(s.log))
+	s.rtsp.Reconfigure(s.rtspConfig())
 	s.serve(fresh)
-	for _, address := range s.leaving(next) {
-		s.log.Info("no longer listening", "listen", s.listeners[address].Addr().String())
-		s.listeners[address].Close()
-		delete(s.listeners, address)
+	for _, at := range s.leaving(next) {
+		s.log.Info("no longer listening", at.setting, s.listeners[at].Addr().String())
+		s.listeners[at].Close()
+		delete(s.listeners, at)
 	}
 	s.warnOfInterface()
 	if keys := s.restartNeeded(next); len(keys) > 0 {
@@ -148,10 +156,10 @@ func (s *server) reconfigure(next serveConfig) error {
 // swapListeners makes room for new listeners by closing those of ours that
 // leave and hold the same port, which exclude each other (":5140" and
 // "127.0.0.1:5140"). If that does not help, they are opened again.
-func (s *server) swapListeners(next serveConfig) (map[string]net.Listener, error) {
+func (s *server) swapListeners(next serveConfig) (map[endpoint]net.Listener, error) {
 	for _, old := range s.leaving(next) {
 		at := s.listeners[old].Addr().String()
-		if slices.ContainsFunc(next.listen, func(fresh string) bool { return samePort(at, fresh) }) {
+		if slices.ContainsFunc(next.endpoints(), func(fresh endpoint) bool { return samePort(at, fresh.address) }) {
 			s.listeners[old].Close()
 			delete(s.listeners, old)
 		}
@@ -168,11 +176,11 @@ func (s *server) swapListeners(next serveConfig) (map[string]net.Listener, error
 }
 
 // leaving lists the open listeners that next does not list.
-func (s *server) leaving(next serveConfig) []string {
-	var out []string
-	for address := range s.listeners {
-		if !slices.Contains(next.listen, address) {
-			out = append(out, address)
+func (s *server) leaving(next serveConfig) []endpoint {
+	var out []endpoint
+	for at := range s.listeners {
+		if !slices.Contains(next.endpoints(), at) {
+			out = append(out, at)
 		}
 	}
 	return out
@@ -195,6 +203,7 @@ func (s *server) restartNeeded(next serveConfig) []string {
 func (s *server) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestsLinger)
 	defer cancel()
+	s.rtsp.Shutdown()
 	err := s.http.Shutdown(ctx)
 	closeAll(s.listeners)
 	if errors.Is(err, context.DeadlineExceeded) {

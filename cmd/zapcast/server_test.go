@@ -195,7 +195,7 @@ func TestStartServer_portInUse(t *testing.T) {
 func TestReconfigure_samePortOtherAddress(t *testing.T) {
 	cfg := testConfig(t)
 	s := openTestServer(t, cfg, slog.New(slog.DiscardHandler))
-	_, port, _ := net.SplitHostPort(s.listeners["127.0.0.1:0"].Addr().String())
+	_, port, _ := net.SplitHostPort(s.listeners[endpoint{"listen", "127.0.0.1:0"}].Addr().String())
 
 	for _, address := range []string{"127.0.0.1:" + port, ":" + port, "127.0.0.1:" + port} {
 		next := cfg
@@ -285,7 +285,7 @@ func TestReload_manyWhileStreaming(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := openTestServer(t, cfg, log)
-	w := watch(t, s.listeners["127.0.0.1:0"].Addr().String(), play(t))
+	w := watch(t, s.listeners[endpoint{"listen", "127.0.0.1:0"}].Addr().String(), play(t))
 	if err := w.read(100); err != nil {
 		t.Fatal(err)
 	}

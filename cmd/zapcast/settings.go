@@ -28,6 +28,7 @@ var sections = []section{
 	{"memory", "How much of the streams is kept for instant starts."},
 	{"viewer", "How one viewer is served."},
 	{"http", "Who may ask."},
+	{"rtsp", "Channels over RTSP: `rtsp://HOST:PORT/rtp/GROUP:PORT`, every channel that HTTP has. Off unless `listen` is set."},
 	{"engine", "For comparison and for the rare system on which acceleration misbehaves."},
 }
 
@@ -158,6 +159,23 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "rtsp.listen", flag: "rtsp-listen", param: "ADDRESS", initial: []any{},
+		doc: "Where RTSP requests are taken: `[ADDR:]PORT`, such as `:8554`. Empty: RTSP is off.",
+		value: func(c *serveConfig) value {
+			return texts{&c.rtspListen, 0, `[ADDR:]PORT, such as ":8554"`, normalTCPAddress}
+		},
+	},
+	{
+		key: "rtsp.user", initial: "",
+		doc:   "User name that RTSP clients are asked for (digest, RFC 2617). Empty: nobody is asked.",
+		value: func(c *serveConfig) value { return text{&c.rtspUser, `a name without quotes or colons`, validUser} },
+	},
+	{
+		key: "rtsp.password", initial: "",
+		doc:   "The password of `rtsp.user`.",
+		value: func(c *serveConfig) value { return text{&c.rtspPassword, `a password in one line`, validPassword} },
+	},
+	{
 		key: "engine.plain", initial: false, restart: true,
 		doc:   "Serve through the portable path, without the system's batched and zero-copy calls. The same bytes at a higher price.",
 		value: func(c *serveConfig) value { return truth{&c.plain} },
@@ -191,6 +209,10 @@ type serveConfig struct {
 
 	hosts []string
 	cors  string
+
+	rtspListen   []string
+	rtspUser     string
+	rtspPassword string
 
 	plain bool
 

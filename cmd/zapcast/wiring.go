@@ -7,6 +7,7 @@ import (
 	"zapcast/fanout"
 	"zapcast/httpout"
 	"zapcast/ingest"
+	rtspserver "zapcast/rtsp/server"
 	"zapcast/tune"
 )
 
@@ -64,5 +65,16 @@ func (c *serveConfig) httpConfig(log *slog.Logger) httpout.Config {
 		CORS:       c.cors,
 		Version:    number,
 		Logger:     log,
+	}
+}
+
+// rtspConfig is what the RTSP front is told. Viewers of both fronts share the
+// places that there are.
+func (s *server) rtspConfig() rtspserver.Config {
+	return rtspserver.Config{
+		User:     s.cfg.rtspUser,
+		Password: s.cfg.rtspPassword,
+		Seat:     s.http.Seat,
+		Logger:   s.log,
 	}
 }
