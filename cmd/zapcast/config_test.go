@@ -23,13 +23,13 @@ func loadText(t *testing.T, doc string, set map[string][]string) (serveConfig, e
 
 func TestLoad_faults(t *testing.T) {
 	tests := []struct{ name, doc, want string }{
-		{"unknown key", "\nlisten-on = 3\n", `zapcast.toml:2:1: listen-on: unknown key, expected one of listen, interface, max-clients, loops, log-level, [multicast], [memory], [viewer], [http], [engine]`},
+		{"unknown key", "\nlisten-on = 3\n", `zapcast.toml:2:1: listen-on: unknown key, expected one of listen, interface, max-clients, loops, log-level, [multicast], [memory], [viewer], [http], [rtsp], [engine]`},
 		{"unknown key in a table", "[viewer]\n  lagg = \"1s\"\n", `zapcast.toml:2:3: viewer.lagg: unknown key, expected one of lag, lag-bytes, slow, flush, start-wait`},
 		{"unknown dotted key", "viewer.lagg = 1", `zapcast.toml:1:1: viewer.lagg: unknown key, expected one of lag, lag-bytes, slow, flush, start-wait`},
 		{"unknown key in an inline table", "http = { hosts = [],\n cors = \"\", ports = 1 }", `zapcast.toml:2:13: http.ports: unknown key, expected one of hosts, cors`},
-		{"unknown table", "[multicats]\nlinger = \"1s\"", `zapcast.toml:1:2: multicats: unknown key, expected one of listen, interface, max-clients, loops, log-level, [multicast], [memory], [viewer], [http], [engine]`},
+		{"unknown table", "[multicats]\nlinger = \"1s\"", `zapcast.toml:1:2: multicats: unknown key, expected one of listen, interface, max-clients, loops, log-level, [multicast], [memory], [viewer], [http], [rtsp], [engine]`},
 		{"key of another table", "[viewer]\nlinger = \"1s\"", `zapcast.toml:2:1: viewer.linger: unknown key, expected one of lag, lag-bytes, slow, flush, start-wait`},
-		{"quoted key with a dot", `"viewer.lag" = "1s"`, `zapcast.toml:1:1: "viewer.lag": unknown key, expected one of listen, interface, max-clients, loops, log-level, [multicast], [memory], [viewer], [http], [engine]`},
+		{"quoted key with a dot", `"viewer.lag" = "1s"`, `zapcast.toml:1:1: "viewer.lag": unknown key, expected one of listen, interface, max-clients, loops, log-level, [multicast], [memory], [viewer], [http], [rtsp], [engine]`},
 		{"number for a duration", "[multicast]\n\nlinger = 15\n", `zapcast.toml:3: multicast.linger: expected a duration such as "15s", found 15`},
 		{"duration without a unit", "[multicast]\nlinger = \"15\"", `zapcast.toml:2: multicast.linger: expected a duration such as "15s", found "15"`},
 		{"duration out of range", "[multicast]\nsilence = \"0s\"", `zapcast.toml:2: multicast.silence: expected a duration from "1s" to "10m", found "0s"`},
