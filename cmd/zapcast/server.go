@@ -210,6 +210,7 @@ func (s *server) close() error {
 		err = nil // requests that still wait for a stream end with the engine
 	}
 	err = errors.Join(err, s.engine.Close())
+	s.rtsp.Wait()
 	s.serving.Wait()
 	return err
 }

@@ -176,6 +176,12 @@ var settings = []setting{
 		value: func(c *serveConfig) value { return text{&c.rtspPassword, `a password in one line`, validPassword} },
 	},
 	{
+		key: "rtsp.udp-port", initial: int64(0),
+		doc: "First of the two UDP ports from which RTSP clients are sent datagrams, an even number; reports use the next one. " +
+			"0 takes any free pair, once a client needs it.",
+		value: func(c *serveConfig) value { return count{&c.rtspUDPPort, 0, 65534} },
+	},
+	{
 		key: "engine.plain", initial: false, restart: true,
 		doc:   "Serve through the portable path, without the system's batched and zero-copy calls. The same bytes at a higher price.",
 		value: func(c *serveConfig) value { return truth{&c.plain} },
@@ -213,6 +219,7 @@ type serveConfig struct {
 	rtspListen   []string
 	rtspUser     string
 	rtspPassword string
+	rtspUDPPort  int
 
 	plain bool
 

@@ -74,6 +74,7 @@ func (s *server) rtspConfig() rtspserver.Config {
 	return rtspserver.Config{
 		User:     s.cfg.rtspUser,
 		Password: s.cfg.rtspPassword,
+		UDPPort:  s.cfg.rtspUDPPort,
 		Seat:     s.http.Seat,
 		Logger:   s.log,
 	}

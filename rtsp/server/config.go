@@ -16,6 +16,11 @@ type Config struct {
 	// when all are taken. Default: nil, no limit.
 	Seat func(client netip.Addr, agent string) (leave func(), ok bool)
 
+	// UDPPort is the first of the two UDP ports, an even one, from which packets
+	// and reports are sent. It is asked for when the first client needs it.
+	// Default 0: any.
+	UDPPort int
+
 	// MaxPending limits the connections on which nothing is played. Default 1024.
 	MaxPending int
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"zapcast/fanout"
@@ -21,6 +23,10 @@ type conn struct {
 	addr    netip.Addr
 	client  string
 	machine machine
+
+	udp      *receiver // where packets are datagrams
+	lastWord time.Time // when the client last said something
+	reported time.Time // last sender report
 }
 
 func newConn(s *Server, config *Config, nc net.Conn) *conn {
@@ -43,6 +49,9 @@ func (c *conn) run() {
 		for a.kind == lookup || a.kind == settle {
 			a = c.answer(a.kind)
 		}
+		if c.udp != nil && c.udp.feed != nil {
+			a = c.steer(a)
+		}
 		if len(a.reply) > 0 && !c.write(a.reply) {
 			a.kind = end
 		}
@@ -54,19 +63,16 @@ func (c *conn) run() {
 		case send:
 			continue
 		case start:
-			err, own := c.start()
-			if err == nil {
-				if own {
-					return
-				}
-				break
+			switch err := c.start(); {
+			case err == nil && m.chosen.way == interleaved:
+				return // it is the engine's now
+			case err == nil && c.begin():
+				continue
+			case err != nil && !lost(err) && c.write(m.failed(err).reply):
+				continue
 			}
-			if !c.write(m.failed(err).reply) {
-				break
-			}
-			continue
 		}
-		c.nc.Close()
+		c.close()
 		return
 	}
 }
@@ -90,14 +96,63 @@ func (c *conn) answer(k kind) action {
 // settle chooses the first transport that can be had.
 func (c *conn) settle(offers []transport) (t transport, parameters string, err error) {
 	for _, t := range offers {
-		if t.way == interleaved {
+		switch t.way {
+		case interleaved:
 			if t.first < 0 {
 				t.first, t.second = 0, 1
 			}
 			return t, "unicast;interleaved=" + pair(t.first, t.second), nil
+		case unicast:
+			if !c.addr.IsValid() {
+				continue // there are no ports behind this socket
+			}
+			p, err := c.server.openPorts()
+			if err != nil {
+				c.config.Logger.Warn("no UDP ports for RTSP clients", "err", err)
+				continue
+			}
+			return t, "unicast;client_port=" + pair(t.first, t.second) + ";server_port=" + pair(p.port(), p.port()+1), nil
 		}
 	}
-	return t, "", tune.Refuse(461, "expected the transport RTP/AVP/TCP")
+	return t, "", tune.Refuse(461, "expected a Transport that is served here: RTP/AVP/TCP;interleaved or RTP/AVP;unicast;client_port")
+}
+
+// close ends the connection, and a session with datagrams.
+func (c *conn) close() {
+	if r := c.udp; r != nil {
+		r.ports.remove(r)
+		if r.feed != nil {
+			r.feed.Close("the client says so, or has gone")
+		}
+	}
+	c.nc.Close()
+}
+
+// steer lets the stream of a session with datagrams follow its requests.
+func (c *conn) steer(a action) action {
+	r := c.udp
+	switch a.kind {
+	case pause:
+		r.feed.Pause()
+		a.kind = send
+	case resume:
+		r.feed.Resume()
+		if a.kind = send; !c.begin() {
+			a.kind = end
+		}
+	}
+	return a
+}
+
+// begin waits for the first packet, and answers PLAY; false when there is none.
+func (c *conn) begin() bool {
+	select {
+	case b := <-c.udp.begun:
+		c.udp.feed = b.feed
+		return c.write(c.machine.started(uint16(b.first), b.at))
+	case <-c.udp.ended:
+		return false
+	}
 }
 
 // write sends an answer.
@@ -115,39 +170,111 @@ func (c *conn) read() bool {
 	if m.state == idle && m.channel.Open == nil || len(m.buf) > 0 {
 		patience = c.config.HeaderTimeout
 	}
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	now := time.Now()
+	deadline := now.Add(patience)
+	if c.udp != nil && c.udp.feed != nil {
+		deadline = now.Add(reportInterval)
+	}
+	c.nc.SetReadDeadline(deadline)
 	var b [2048]byte
+	if c.udp != nil && c.udp.over() { // not before the deadline is set, which done takes back
+		return c.watch(now)
+	}
 	n, err := c.nc.Read(b[:])
 	m.feed(b[:n])
+	if n > 0 {
+		c.lastWord = time.Now()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.udp != nil && c.udp.feed != nil {
+		return c.watch(time.Now())
+	}
 	return err == nil
 }
 
-// start plays. Without an error the connection is over for this goroutine: own
-// says that it is the engine's now, else it is to be closed.
-func (c *conn) start() (err error, own bool) {
+// watch does for a session with datagrams what time asks for; false when it is
+// over.
+func (c *conn) watch(now time.Time) bool {
+	r := c.udp
+	if r.over() {
+		_, _ = r.ports.reports.WriteToUDPAddrPort(goodbye(r.ssrc), r.to)
+		return false
+	}
+	if r.silent(now) && now.Sub(c.lastWord) > sessionTimeout {
+		c.config.Logger.Info("no word from the client", "client", c.client, "channel", c.machine.channel.Key, "timeout", sessionTimeout)
+		return false
+	}
+	if c.machine.state == playing && now.Sub(c.reported) >= reportInterval {
+		c.reported = now
+		r.report(now)
+	}
+	return true
+}
+
+// start plays. Without an error an interleaved connection is the engine's from
+// then on.
+func (c *conn) start() error {
 	m, requested := &c.machine, time.Now()
 	leave, ok := c.config.Seat(c.addr, m.agent)
 	if !ok {
-		return tune.Refuse(453, "too many viewers: all places are taken"), false
+		return tune.Refuse(453, "too many viewers: all places are taken")
 	}
 	lease, err := c.open()
 	if err != nil {
 		leave()
-		if lost(err) {
-			return nil, false
-		}
-		return err, false
+		return err
 	}
-	p := &player{conn: c, leave: leave}
-	viewer := fanout.Viewer{
-		Conn: c.nc, Client: c.client, URL: m.place.base, Agent: m.agent, Requested: requested, Done: p.done,
-		Framing: framing{ssrc: m.ssrc, interleaved: true, channel: uint8(m.chosen.first)}, Control: p,
+	viewer := fanout.Viewer{Client: c.client, URL: m.place.base, Agent: m.agent, Requested: requested}
+	if m.chosen.way == interleaved {
+		viewer.Conn = c.nc
+		viewer.Framing = framing{ssrc: m.ssrc, interleaved: true, channel: uint8(m.chosen.first)}
+		viewer.Control = &player{conn: c}
+		viewer.Done = leave
+	} else {
+		if err := c.receive(&viewer, leave); err != nil {
+			lease.Close()
+			leave()
+			return err
+		}
 	}
 	c.server.release(c) // he has a place
 	if err := lease.Attach(viewer); err != nil {
 		c.config.Logger.Debug("viewer lost at the start", "client", c.client, "channel", m.channel.Key, "err", err)
+		if r := c.udp; r != nil {
+			r.ports.remove(r)
+			c.udp = nil
+			return err
+		}
 	}
-	return nil, true
+	return nil
+}
+
+// receive makes the viewer one who is sent datagrams.
+func (c *conn) receive(viewer *fanout.Viewer, leave func()) error {
+	m := &c.machine
+	p, err := c.server.openPorts()
+	if err != nil {
+		return err
+	}
+	r := &receiver{
+		ports: p, to: netip.AddrPortFrom(c.addr, uint16(m.chosen.second)), ssrc: m.ssrc, begun: make(chan beginning, 2),
+		ended: make(chan struct{}), nudge: func() { c.nc.SetReadDeadline(time.Unix(1, 0)) },
+	}
+	r.heard.Store(time.Now().Unix())
+	if !p.add(r) {
+		return tune.Refuse(453, "port %d of %v is in use by another session", m.chosen.second, c.addr)
+	}
+	from := netip.AddrPortFrom(addressOf(c.nc.LocalAddr()), uint16(p.port()))
+	if viewer.Conn, err = dialShared(from, netip.AddrPortFrom(c.addr, uint16(m.chosen.first))); err != nil {
+		p.remove(r)
+		return err
+	}
+	c.udp = r
+	viewer.Framing, viewer.Control = framing{ssrc: m.ssrc}, r
+	viewer.Done = func() {
+		leave()
+		r.done()
+	}
+	return nil
 }
 
 // errGone is a client who went away before his stream began.

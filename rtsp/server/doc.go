@@ -5,7 +5,8 @@
 //	conn.go         one connection until its stream starts: drives the machine
 //	machine.go      the protocol: bytes in, actions out (message.go, url.go,
 //	                transport.go, digest.go parse and write)
-//	player.go       the connection from then on: the engine's loop drives the machine
+//	player.go       an interleaved one from then on: the engine's loop drives the machine
+//	datagrams.go    one whose packets are datagrams: it goes on as before
 //	rtp.go          RTP packets and RTCP reports
 //
 // A channel is one track of MPEG-TS in RTP (RFC 2250), seven TS packets each.

@@ -111,3 +111,33 @@ func TestPeer_interleaved(t *testing.T) {
 	}
 	peers.Wait()
 }
+
+func TestPeer_datagrams(t *testing.T) {
+	r := newRig(t, Config{})
+	var peers sync.WaitGroup
+	for range 3 {
+		peers.Go(func() {
+			p := play(t, r.url(), gortsplib.TransportUDP)
+			r.isOurs(p.take(t, 1500))
+			select {
+			case <-p.reports:
+			case <-time.After(10 * time.Second):
+				t.Error("no sender report")
+			}
+			if _, err := p.Pause(); err != nil {
+				t.Error(err)
+			}
+			for len(p.packets) > 0 {
+				<-p.packets
+			}
+			if _, err := p.Play(nil); err != nil {
+				t.Error(err)
+			}
+			ts := p.take(t, 300)
+			if ts[1]&0x1f != 0 || ts[2] != 0 {
+				t.Error("no tables after the pause")
+			}
+		})
+	}
+	peers.Wait()
+}

@@ -13,7 +13,6 @@ const reportInterval = 5 * time.Second
 // drives its machine.
 type player struct {
 	conn     *conn
-	leave    func() // gives the place back
 	feed     *fanout.Feed
 	waiting  bool      // the machine waits for the stream to go on
 	heard    bool      // something came since the last tick
@@ -84,6 +83,3 @@ func (p *player) Tick(now time.Time, frames, bytes int64) {
 		p.feed.Send(inFrame(uint8(m.chosen.second), senderReport(m.ssrc, now, frames, bytes)))
 	}
 }
-
-// done is called when the engine has closed the connection.
-func (p *player) done() { p.leave() }

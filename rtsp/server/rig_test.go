@@ -62,6 +62,7 @@ func newQuietRig(t *testing.T, config Config, engineConfig fanout.Config) *rig {
 		r.Shutdown()
 		serving.Wait()
 		r.engine.Close()
+		r.Wait()
 	})
 	return r
 }

@@ -22,10 +22,12 @@ type Server struct {
 	config atomic.Pointer[Config]
 	ctx    context.Context // ends when the server shuts down
 	stop   context.CancelFunc
-	wg     sync.WaitGroup // connections on which nothing is played
+	idle   sync.WaitGroup // connections on which nothing is played
+	all    sync.WaitGroup // those with a goroutine
 
-	mu      sync.Mutex // guards pending
+	mu      sync.Mutex // guards what follows
 	pending map[*conn]struct{}
+	ports   *ports // opened by the first who needs them
 }
 
 // errShuttingDown is what clients are told who wait while the server ends.
@@ -91,7 +93,8 @@ func (s *Server) admit(nc net.Conn) {
 	ok := s.ctx.Err() == nil && len(s.pending) < config.MaxPending && same < config.MaxPendingPerAddress
 	if ok {
 		s.pending[c] = struct{}{}
-		s.wg.Add(1)
+		s.idle.Add(1)
+		s.all.Add(1)
 	}
 	s.mu.Unlock()
 	if !ok {
@@ -100,7 +103,7 @@ func (s *Server) admit(nc net.Conn) {
 		return
 	}
 	go func() {
-		defer s.wg.Done()
+		defer s.all.Done()
 		c.run()
 		s.release(c)
 	}()
@@ -110,7 +113,27 @@ func (s *Server) admit(nc net.Conn) {
 func (s *Server) release(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pending, c)
+	if _, ok := s.pending[c]; ok {
+		delete(s.pending, c)
+		s.idle.Done()
+	}
+}
+
+// openPorts returns the UDP ports of the server.
+func (s *Server) openPorts() (*ports, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, errShuttingDown
+	}
+	if s.ports == nil {
+		p, err := openPorts(s.config.Load().UDPPort)
+		if err != nil {
+			return nil, err
+		}
+		s.ports = p
+	}
+	return s.ports, nil
 }
 
 // Pending is the number of connections on which nothing is played.
@@ -129,7 +152,18 @@ func (s *Server) Shutdown() {
 		c.nc.Close()
 	}
 	s.mu.Unlock()
-	s.wg.Wait()
+	s.idle.Wait()
+}
+
+// Wait waits for the end of the streams that the engine has closed, after
+// Shutdown.
+func (s *Server) Wait() {
+	s.all.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ports != nil {
+		s.ports.close()
+	}
 }
 
 // addressOf is the address of a peer without its port.
