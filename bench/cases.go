@@ -16,6 +16,7 @@ type benchCase struct {
 	Clients int     // client i asks for source i mod Sources
 	Join    bool    `json:",omitempty"`
 	WaitRAP bool    `json:",omitempty"` // join cases: wait for a random-access point, not just a byte
+	RTSP    bool    `json:",omitempty"` // over RTSP, from the programs that have it; the others serve the same load over HTTP
 }
 
 // publishedCases is how many of cases are those of the published comparison of
@@ -29,6 +30,8 @@ var cases = []benchCase{
 	{Name: "high400", Sources: 1, Mbps: 400, Clients: 1},
 	// Wider ones.
 	{Name: "shared512", Sources: 1, Mbps: 4, Clients: 512},
+	{Name: "shared500", Sources: 1, Mbps: 8, Clients: 500},
+	{Name: "rtsp500", Sources: 1, Mbps: 8, Clients: 500, RTSP: true},
 	{Name: "distinct64", Sources: 64, Mbps: 8, Clients: 64},
 	// Waiting times.
 	{Name: "join-latency", Sources: 8, Mbps: 8, Join: true},
@@ -71,6 +74,9 @@ func (c benchCase) title() string {
 	clients := count(c.Clients, "client")
 	if c.Join {
 		clients = "one request at a time"
+	}
+	if c.RTSP {
+		clients += " over RTSP"
 	}
 	return fmt.Sprintf("%s: %s x %g Mbit/s, %s", c.Name, count(c.Sources, "source"), c.Mbps, clients)
 }

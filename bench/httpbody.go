@@ -35,27 +35,27 @@ var (
 	errChunk         = errors.New("bad chunk framing")
 )
 
-func (h *httpBody) feed(b []byte) error {
+func (h *httpBody) feed(b []byte) (out []byte, err error) {
 	if !h.inBody {
 		h.head = append(h.head, b...)
 		i := bytes.Index(h.head, []byte("\r\n\r\n"))
 		if i > maxHeader || i < 0 && len(h.head) > maxHeader+3 {
-			return errHeaderTooLong
+			return nil, errHeaderTooLong
 		}
 		if i < 0 {
-			return nil
+			return nil, nil
 		}
 		if err := h.header(string(h.head[:i])); err != nil {
-			return err
+			return nil, err
 		}
 		b = append([]byte(nil), h.head[i+4:]...)
 		h.head, h.inBody = nil, true
 	}
 	if !h.chunked {
 		h.v.feed(b)
-		return nil
+		return nil, nil
 	}
-	return h.chunks(b)
+	return nil, h.chunks(b)
 }
 
 func (h *httpBody) header(text string) error {

@@ -12,7 +12,7 @@ import (
 func feedBody(step int, b []byte) (counts, error) {
 	h := httpBody{v: &verifier{source: 7}}
 	for ; len(b) > 0; b = b[min(step, len(b)):] {
-		if err := h.feed(b[:min(step, len(b))]); err != nil {
+		if _, err := h.feed(b[:min(step, len(b))]); err != nil {
 			return h.v.counts, err
 		}
 	}

@@ -191,7 +191,7 @@ func (j *joiner) once(t target, times *joinTimes) (asked time.Time, err error) {
 		if err != nil {
 			return asked, err
 		}
-		if err := body.feed(buf[:n]); err != nil {
+		if _, err := body.feed(buf[:n]); err != nil {
 			return asked, err
 		}
 		if first == 0 && v.Bytes > 0 {
@@ -242,7 +242,7 @@ func hold(t target, stop chan struct{}) (counts, error) {
 		if err != nil {
 			return body.v.counts, err
 		}
-		if err := body.feed(buf[:n]); err != nil {
+		if _, err := body.feed(buf[:n]); err != nil {
 			return body.v.counts, err
 		}
 	}

@@ -71,14 +71,14 @@ func TestParseOptions_programByTemplate(t *testing.T) {
 	bin := fakeBinary(t, "server")
 	s := parsed(t, "--own", "", "--program", "x="+bin+" -p {http} -i {iface}",
 		"--url", "x=http://127.0.0.1:{http}/udp/{group}:{port}")
-	l, err := s.Peers[0].prepare(t.TempDir(), "lo", 8080)
+	l, err := s.Peers[0].prepare(t.TempDir(), "lo", 8080, benchCase{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{bin, "-p", "8080", "-i", "lo"}, l.argv); diff != "" {
 		t.Errorf("command line, -want +got:\n%s", diff)
 	}
-	if got, want := s.Peers[0].url(l, "239.1.2.3", 5004), "http://127.0.0.1:8080/udp/239.1.2.3:5004"; got != want {
+	if got, want := l.channel("239.1.2.3", 5004), "http://127.0.0.1:8080/udp/239.1.2.3:5004"; got != want {
 		t.Errorf("URL: got %s, want %s", got, want)
 	}
 }
@@ -86,7 +86,7 @@ func TestParseOptions_programByTemplate(t *testing.T) {
 func TestPrepare_configFile(t *testing.T) {
 	s := parsed(t, "--own", "", "--peer", "tvgate="+fakeBinary(t, "tvgate"))
 	dir := t.TempDir()
-	if _, err := s.Peers[0].prepare(dir, "lo", 8080); err != nil {
+	if _, err := s.Peers[0].prepare(dir, "lo", 8080, benchCase{}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "config.yaml"))

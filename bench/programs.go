@@ -23,11 +23,15 @@ const defaultURL = "http://127.0.0.1:{http}/rtp/{group}:{port}"
 // program says how one server is started and asked for a channel.
 // These placeholders are replaced in argv, url, env and config:
 //
-//	{bin} {http} {iface} {config} {dir} {group} {port}
+//	{bin} {http} {rtsp} {iface} {config} {dir} {group} {port}
 type program struct {
-	Name       string   `json:"name"`
-	Argv       []string `json:"argv"`
-	URL        string   `json:"url,omitempty"` // defaultURL if empty
+	Name string   `json:"name"`
+	Argv []string `json:"argv"`
+	URL  string   `json:"url,omitempty"` // defaultURL if empty
+	// RTSPURL is how it is asked over RTSP, and RTSPArgv what it is told besides
+	// then; empty if it has none.
+	RTSPURL    string   `json:"rtsp_url,omitempty"`
+	RTSPArgv   []string `json:"rtsp_argv,omitempty"`
 	Env        []string `json:"env,omitempty"`
 	ConfigName string   `json:"config_name,omitempty"` // file written to {dir}
 	Config     []string `json:"config,omitempty"`      // its lines
@@ -180,22 +184,27 @@ func (table programTable) peers(own string, given ...[]string) ([]*peer, error) 
 type launch struct {
 	argv, env []string
 	dir       string
-	subst     *strings.Replacer
+	url       string // of a channel, with {group} and {port} in it
 }
 
 // prepare renders the peer's configuration into dir and its command line.
-func (p *peer) prepare(dir, iface string, httpPort int) (*launch, error) {
+func (p *peer) prepare(dir, iface string, httpPort int, c benchCase) (*launch, error) {
 	config := filepath.Join(dir, p.ConfigName)
 	r := strings.NewReplacer("{bin}", p.Bin, "{iface}", iface,
-		"{http}", strconv.Itoa(httpPort), "{config}", config, "{dir}", dir)
+		"{http}", strconv.Itoa(httpPort), "{rtsp}", strconv.Itoa(httpPort+rtspAbove), "{config}", config, "{dir}", dir)
 	if p.ConfigName != "" {
 		text := r.Replace(strings.Join(p.Config, "\n") + "\n")
 		if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 			return nil, err
 		}
 	}
-	l := &launch{dir: dir, subst: r}
-	for _, a := range p.Argv {
+	l := &launch{dir: dir}
+	argv, url := p.Argv, p.URL
+	if c.RTSP && p.RTSPURL != "" {
+		argv, url = slices.Concat(argv, p.RTSPArgv), p.RTSPURL
+	}
+	l.url = r.Replace(url)
+	for _, a := range argv {
 		l.argv = append(l.argv, r.Replace(a))
 	}
 	for _, e := range p.Env {
@@ -204,8 +213,11 @@ func (p *peer) prepare(dir, iface string, httpPort int) (*launch, error) {
 	return l, nil
 }
 
-// url is the address of one channel.
-func (p *peer) url(l *launch, group string, port int) string {
-	u := l.subst.Replace(p.URL)
-	return strings.NewReplacer("{group}", group, "{port}", strconv.Itoa(port)).Replace(u)
+// rtspAbove is how far the RTSP port is above the HTTP port: more than a run has
+// trials.
+const rtspAbove = 10_000
+
+// channel is the address of one channel.
+func (l *launch) channel(group string, port int) string {
+	return strings.NewReplacer("{group}", group, "{port}", strconv.Itoa(port)).Replace(l.url)
 }

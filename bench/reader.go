@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,7 +61,7 @@ type badClient struct {
 	Error          string `json:",omitempty"`
 }
 
-// client is one HTTP connection of a load case.
+// client is one connection of a load case.
 type client struct {
 	id     int
 	fd     int
@@ -70,7 +71,7 @@ type client struct {
 	sent   bool
 	closed bool
 	err    error
-	body   httpBody
+	body   body
 	v      verifier
 	mark   counts
 }
@@ -233,7 +234,12 @@ func (r *reader) connect(id int) error {
 	}
 	c := &client{id: id, fd: fd, req: req, asked: time.Now()}
 	c.v.source = t.Source
-	c.body.v = &c.v
+	if strings.HasPrefix(t.URL, "rtsp:") {
+		h := &rtspBody{v: &c.v, url: t.URL}
+		c.req, c.body = h.setup(), h
+	} else {
+		c.body = &httpBody{v: &c.v}
+	}
 	r.clients = append(r.clients, c)
 	r.byFD[int32(fd)] = c
 	r.waiting++
@@ -266,7 +272,11 @@ func (r *reader) serve(c *client, events uint32) {
 		r.close(c, fmt.Errorf("connection closed by the server"))
 		return
 	}
-	if err := c.body.feed(r.buf[:n]); err != nil {
+	out, err := c.body.feed(r.buf[:n])
+	if err == nil && len(out) > 0 {
+		_, err = unix.Write(c.fd, out) // a request, which always has room
+	}
+	if err != nil {
 		r.close(c, err)
 		return
 	}
@@ -299,7 +309,9 @@ func (r *reader) finish(res *readResult) *readResult {
 		if res.MinBytes < 0 || w.Bytes < res.MinBytes {
 			res.MinBytes = w.Bytes
 		}
-		res.Chunked = res.Chunked || c.body.chunked
+		if h, ok := c.body.(*httpBody); ok {
+			res.Chunked = res.Chunked || h.chunked
+		}
 		res.FirstMs = append(res.FirstMs, ms(c.first))
 		faults := c.v.Lost + c.v.Dup + c.v.Reordered + c.v.Corrupt
 		if c.closed {

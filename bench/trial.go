@@ -64,7 +64,7 @@ func (s *settings) measure(t *trial, p *peer, c benchCase) error {
 	defer os.RemoveAll(dir)
 	port := firstHTTPPort + s.port
 	s.port++
-	l, err := p.prepare(dir, "lo", port)
+	l, err := p.prepare(dir, "lo", port, c)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *settings) readConfig(p *peer, l *launch, c benchCase, limit int) readCo
 	}
 	for i := range max(c.Clients, c.Sources) {
 		src := i % c.Sources
-		cfg.Targets = append(cfg.Targets, target{p.url(l, groupOf(src), groupPort), uint32(src)})
+		cfg.Targets = append(cfg.Targets, target{l.channel(groupOf(src), groupPort), uint32(src)})
 	}
 	return cfg
 }
