@@ -68,7 +68,7 @@ func (c *conn) run() {
 				return // it is the engine's now
 			case err == nil && c.begin():
 				continue
-			case err != nil && !lost(err) && c.write(m.failed(err).reply):
+			case err != nil && !lost(err) && c.write(m.failed(err).reply) && c.server.retain(c):
 				continue
 			}
 		}
@@ -218,6 +218,7 @@ func (c *conn) start() error {
 	if !ok {
 		return tune.Refuse(453, "too many viewers: all places are taken")
 	}
+	c.server.release(c) // he has a place: a channel that starts slowly may keep many of one address waiting
 	lease, err := c.open()
 	if err != nil {
 		leave()
@@ -236,7 +237,6 @@ func (c *conn) start() error {
 			return err
 		}
 	}
-	c.server.release(c) // he has a place
 	if err := lease.Attach(viewer); err != nil {
 		c.config.Logger.Debug("viewer lost at the start", "client", c.client, "channel", m.channel.Key, "err", err)
 		if r := c.udp; r != nil {

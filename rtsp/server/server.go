@@ -109,6 +109,21 @@ func (s *Server) admit(nc net.Conn) {
 	}()
 }
 
+// retain takes c, which did not come to play, among the pending ones again. It is
+// false when the server ends.
+func (s *Server) retain(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	if _, ok := s.pending[c]; !ok {
+		s.pending[c] = struct{}{}
+		s.idle.Add(1)
+	}
+	return true
+}
+
 // release takes c off the pending ones: it is closed, or plays.
 func (s *Server) release(c *conn) {
 	s.mu.Lock()
