@@ -152,6 +152,9 @@ func (l *Lease) Attach(v Viewer) error {
 	if l.done.Swap(true) {
 		return fail(errors.New("the lease is used up"))
 	}
+	if err := prepare(v.Conn); err != nil {
+		l.loop.log.Debug("cannot set socket options", "client", v.Client, "err", err)
+	}
 	n := &viewer{id: l.loop.engine.ids.Add(1), info: v, fd: -1}
 	if err := l.loop.connect(n, v.Conn); err != nil {
 		l.loop.post(func() { l.loop.leave(l.channel, l.waiter) })

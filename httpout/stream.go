@@ -73,9 +73,6 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 	}
 	viewer.Conn = c.detach()
 	viewer.Header = streamHeader(r, config.CORS, channel.Protocol, lease.Payload())
-	if err := prepare(viewer.Conn); err != nil {
-		config.Logger.Debug("cannot set socket options", "client", viewer.Client, "err", err)
-	}
 	if err := lease.Attach(viewer); err != nil {
 		config.Logger.Debug("viewer lost at the start", "client", viewer.Client, "channel", channel.Key, "err", err)
 	}

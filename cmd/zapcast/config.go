@@ -102,6 +102,9 @@ func (c *serveConfig) validate() error {
 	if c.channelHistory > c.history {
 		return c.fault(key, &mismatch{"at most memory.history (" + formatSize(c.history) + ")", formatSize(c.channelHistory)})
 	}
+	if c.rtspUDPPort%2 != 0 {
+		return c.fault("rtsp.udp-port", &mismatch{"an even number", c.rtspUDPPort})
+	}
 	return nil
 }
 

@@ -172,7 +172,7 @@ const statusHeaderTooLarge = 431 // of HTTP (RFC 6585 §5); RTSP 1.0 has no word
 var reasons = map[int]string{
 	200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed",
 	413: "Request Entity Too Large", 414: "Request-URI Too Large", 431: "Request Header Fields Too Large",
-	451: "Parameter Not Understood", 454: "Session Not Found", 455: "Method Not Valid in This State",
+	451: "Parameter Not Understood", 453: "Not Enough Bandwidth", 454: "Session Not Found", 455: "Method Not Valid in This State",
 	461: "Unsupported Transport", 500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable",
 	505: "RTSP Version Not Supported", 551: "Option Not Supported",
 }

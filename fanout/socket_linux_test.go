@@ -1,4 +1,4 @@
-package httpout
+package fanout
 
 import (
 	"net"

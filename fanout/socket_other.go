@@ -1,6 +1,6 @@
 //go:build !linux
 
-package httpout
+package fanout
 
 import "net"
 
