@@ -77,25 +77,23 @@ func (h *rtspBody) response(text string) (out []byte, err error) {
 	if !strings.HasPrefix(line, "RTSP/1.0 200") {
 		return nil, fmt.Errorf("RTSP response %.60q", line)
 	}
+	session := ""
 	for field := range strings.SplitSeq(fields, "\r\n") {
 		key, value, _ := strings.Cut(field, ":")
-		switch value = strings.TrimSpace(value); {
+		switch {
 		case strings.EqualFold(key, "RTP-Info"):
 			h.plays = true
-		case strings.EqualFold(key, "Transport"):
-			session := ""
-			for field := range strings.SplitSeq(fields, "\r\n") {
-				if key, value, _ := strings.Cut(field, ":"); strings.EqualFold(key, "Session") {
-					session, _, _ = strings.Cut(strings.TrimSpace(value), ";")
-				}
-			}
-			return fmt.Appendf(nil, "PLAY %s RTSP/1.0\r\nCSeq: 2\r\nSession: %s\r\n\r\n", h.url, session), nil
+		case strings.EqualFold(key, "Session"):
+			session, _, _ = strings.Cut(strings.TrimSpace(value), ";")
 		}
 	}
-	if !h.plays {
-		return nil, fmt.Errorf("RTSP response without Transport or RTP-Info: %.200q", text)
+	switch {
+	case h.plays:
+		return nil, nil
+	case session == "":
+		return nil, fmt.Errorf("RTSP response without Session or RTP-Info: %.200q", text)
 	}
-	return nil, nil
+	return fmt.Appendf(nil, "PLAY %s RTSP/1.0\r\nCSeq: 2\r\nSession: %s\r\n\r\n", h.url, session), nil
 }
 
 func (h *rtspBody) frames(b []byte) error {
