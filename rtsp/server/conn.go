@@ -146,13 +146,24 @@ func (c *conn) steer(a action) action {
 
 // begin waits for the first packet, and answers PLAY; false when there is none.
 func (c *conn) begin() bool {
+	r := c.udp
 	select {
-	case b := <-c.udp.begun:
-		c.udp.feed = b.feed
-		return c.write(c.machine.started(uint16(b.first), b.at))
-	case <-c.udp.ended:
+	case b := <-r.begun:
+		return c.begun(b)
+	case <-r.ended:
+	}
+	select {
+	case b := <-r.begun: // both: it began, and was over at once
+		return c.begun(b)
+	default:
 		return false
 	}
+}
+
+// begun answers PLAY.
+func (c *conn) begun(b beginning) bool {
+	c.udp.feed = b.feed
+	return c.write(c.machine.started(uint16(b.first), b.at))
 }
 
 // write sends an answer.

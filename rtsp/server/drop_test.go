@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -144,7 +145,7 @@ func TestDrop_everyStateLeavesNothing(t *testing.T) {
 	if count == 0 {
 		count = 40
 	}
-	r := newQuietRig(t, Config{}, fanout.Config{StartWait: 2 * time.Second, Silence: time.Second, Linger: time.Hour})
+	r := newQuietRig(t, Config{Logger: slog.New(slog.DiscardHandler)}, fanout.Config{StartWait: 2 * time.Second, Silence: time.Second, Linger: time.Hour})
 	r.feed(group)
 	keep := r.dial() // one who stays
 	states["playing"](r, keep)

@@ -44,7 +44,9 @@ func newQuietRig(t *testing.T, config Config, engineConfig fanout.Config) *rig {
 	t.Helper()
 	r := &rig{t: t, network: ingesttest.NewReceiver()}
 	engineConfig.Receiver = func() (ingest.Receiver, error) { return r.network, nil }
-	config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	engineConfig.Logger = config.Logger
 	var err error
 	if r.engine, err = fanout.New(engineConfig); err != nil {
