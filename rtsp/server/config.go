@@ -21,6 +21,10 @@ type Config struct {
 	// Default 0: any.
 	UDPPort int
 
+	// Groups are where channels go for clients who ask for multicast. Default:
+	// the zero Groups, none.
+	Groups Groups
+
 	// MaxPending limits the connections on which nothing is played. Default 1024.
 	MaxPending int
 

@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"zapcast/fanout"
 	"zapcast/tune"
 )
 
@@ -24,9 +23,9 @@ type conn struct {
 	client  string
 	machine machine
 
-	udp      *receiver // where packets are datagrams
+	stream   stream    // where it does not travel here: while it plays
+	relay    *relay    // and goes to a group
 	lastWord time.Time // when the client last said something
-	reported time.Time // last sender report
 }
 
 func newConn(s *Server, config *Config, nc net.Conn) *conn {
@@ -49,8 +48,8 @@ func (c *conn) run() {
 		for a.kind == lookup || a.kind == settle {
 			a = c.answer(a.kind)
 		}
-		if c.udp != nil && c.udp.feed != nil {
-			a = c.steer(a)
+		if c.stream != nil && !c.steer(&a) {
+			a = action{kind: end}
 		}
 		if len(a.reply) > 0 && !c.write(a.reply) {
 			a.kind = end
@@ -63,10 +62,11 @@ func (c *conn) run() {
 		case send:
 			continue
 		case start:
-			switch err := c.start(); {
-			case err == nil && m.chosen.way == interleaved:
+			first, err := c.start()
+			switch {
+			case err == nil && c.stream == nil:
 				return // it is the engine's now
-			case err == nil && c.begin():
+			case err == nil && c.write(m.begun(first)):
 				continue
 			case err != nil && !lost(err) && c.write(m.failed(err).reply) && c.server.retain(c):
 				continue
@@ -112,58 +112,71 @@ func (c *conn) settle(offers []transport) (t transport, parameters string, err e
 				continue
 			}
 			return t, "unicast;client_port=" + pair(t.first, t.second) + ";server_port=" + pair(p.port(), p.port()+1), nil
+		case multicast:
+			if !c.config.Groups.Prefix.IsValid() {
+				continue
+			}
+			if err := c.joinRelay(); err != nil {
+				return t, "", err
+			}
+			return t, c.relay.parameters(), nil
 		}
 	}
 	return t, "", tune.Refuse(461, "expected a Transport that is served here: RTP/AVP/TCP;interleaved or RTP/AVP;unicast;client_port")
 }
 
-// close ends the connection, and a session with datagrams.
+// joinRelay takes part in the relay of the channel, and leaves the one before.
+func (c *conn) joinRelay() error {
+	m := &c.machine
+	r, err := c.server.relays.join(m.channel.Key, m.ssrc, c.config.Groups)
+	if err != nil {
+		return err
+	}
+	if c.relay != nil {
+		c.relay.leave()
+	}
+	c.relay = r
+	return nil
+}
+
+// close ends the connection, and a stream that does not travel in it.
 func (c *conn) close() {
-	if r := c.udp; r != nil {
-		r.ports.remove(r)
-		if r.feed != nil {
-			r.feed.Close("the client says so, or has gone")
-		}
+	if c.stream != nil {
+		c.stream.close()
+	}
+	if c.relay != nil {
+		c.relay.leave()
 	}
 	c.nc.Close()
 }
 
-// steer lets the stream of a session with datagrams follow its requests.
-func (c *conn) steer(a action) action {
-	r := c.udp
+// A stream is one whose packets do not travel in the connection of its requests.
+type stream interface {
+	pause()
+	// resume returns when the stream goes on; false: it does not any more.
+	resume() (beginning, bool)
+	// over reports whether the engine has ended it.
+	over() bool
+	// watch does what time asks for. It is false when the client, whose last
+	// request came at lastWord, is silent for too long.
+	watch(now, lastWord time.Time) bool
+	close()
+}
+
+// steer lets a stream follow the requests; false when it does not.
+func (c *conn) steer(a *action) bool {
 	switch a.kind {
 	case pause:
-		r.feed.Pause()
+		c.stream.pause()
 		a.kind = send
 	case resume:
-		r.feed.Resume()
-		if a.kind = send; !c.begin() {
-			a.kind = end
+		first, ok := c.stream.resume()
+		if !ok {
+			return false
 		}
+		*a = action{send, c.machine.begun(first)}
 	}
-	return a
-}
-
-// begin waits for the first packet, and answers PLAY; false when there is none.
-func (c *conn) begin() bool {
-	r := c.udp
-	select {
-	case b := <-r.begun:
-		return c.begun(b)
-	case <-r.ended:
-	}
-	select {
-	case b := <-r.begun: // both: it began, and was over at once
-		return c.begun(b)
-	default:
-		return false
-	}
-}
-
-// begun answers PLAY.
-func (c *conn) begun(b beginning) bool {
-	c.udp.feed = b.feed
-	return c.write(c.machine.started(uint16(b.first), b.at))
+	return true
 }
 
 // write sends an answer.
@@ -183,157 +196,28 @@ func (c *conn) read() bool {
 	}
 	now := time.Now()
 	deadline := now.Add(patience)
-	if c.udp != nil && c.udp.feed != nil {
+	if c.stream != nil {
 		deadline = now.Add(reportInterval)
 	}
 	c.nc.SetReadDeadline(deadline)
-	var b [2048]byte
-	if c.udp != nil && c.udp.over() { // not before the deadline is set, which done takes back
-		return c.watch(now)
+	if c.stream != nil && c.stream.over() { // not before the deadline is set, which is taken back when it is over
+		return false
 	}
+	var b [2048]byte
 	n, err := c.nc.Read(b[:])
 	m.feed(b[:n])
 	if n > 0 {
 		c.lastWord = time.Now()
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.udp != nil && c.udp.feed != nil {
-		return c.watch(time.Now())
+	if c.stream == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err == nil
 	}
-	return err == nil
-}
-
-// watch does for a session with datagrams what time asks for; false when it is
-// over.
-func (c *conn) watch(now time.Time) bool {
-	r := c.udp
-	if r.over() {
-		_, _ = r.ports.reports.WriteToUDPAddrPort(goodbye(r.ssrc), r.to)
+	if c.stream.over() {
 		return false
 	}
-	if r.silent(now) && now.Sub(c.lastWord) > sessionTimeout {
-		c.config.Logger.Info("no word from the client", "client", c.client, "channel", c.machine.channel.Key, "timeout", sessionTimeout)
+	if !c.stream.watch(time.Now(), c.lastWord) {
+		c.config.Logger.Info("no word from the client", "client", c.client, "channel", m.channel.Key, "timeout", sessionTimeout)
 		return false
-	}
-	if c.machine.state == playing && now.Sub(c.reported) >= reportInterval {
-		c.reported = now
-		r.report(now)
 	}
 	return true
-}
-
-// start plays. Without an error an interleaved connection is the engine's from
-// then on.
-func (c *conn) start() error {
-	m, requested := &c.machine, time.Now()
-	leave, ok := c.config.Seat(c.addr, m.agent)
-	if !ok {
-		return tune.Refuse(453, "too many viewers: all places are taken")
-	}
-	c.server.release(c) // he has a place: a channel that starts slowly may keep many of one address waiting
-	lease, err := c.open()
-	if err != nil {
-		leave()
-		return err
-	}
-	viewer := fanout.Viewer{Client: c.client, URL: m.place.base, Agent: m.agent, Requested: requested}
-	if m.chosen.way == interleaved {
-		viewer.Conn = c.nc
-		viewer.Framing = framing{ssrc: m.ssrc, interleaved: true, channel: uint8(m.chosen.first)}
-		viewer.Control = &player{conn: c}
-		viewer.Done = leave
-	} else {
-		if err := c.receive(&viewer, leave); err != nil {
-			lease.Close()
-			leave()
-			return err
-		}
-	}
-	if err := lease.Attach(viewer); err != nil {
-		c.config.Logger.Debug("viewer lost at the start", "client", c.client, "channel", m.channel.Key, "err", err)
-		if r := c.udp; r != nil {
-			r.ports.remove(r)
-			c.udp = nil
-			return err
-		}
-	}
-	return nil
-}
-
-// receive makes the viewer one who is sent datagrams.
-func (c *conn) receive(viewer *fanout.Viewer, leave func()) error {
-	m := &c.machine
-	p, err := c.server.openPorts()
-	if err != nil {
-		return err
-	}
-	r := &receiver{
-		ports: p, to: netip.AddrPortFrom(c.addr, uint16(m.chosen.second)), ssrc: m.ssrc, begun: make(chan beginning, 2),
-		ended: make(chan struct{}), nudge: func() { c.nc.SetReadDeadline(time.Unix(1, 0)) },
-	}
-	r.heard.Store(time.Now().Unix())
-	if !p.add(r) {
-		return tune.Refuse(453, "port %d of %v is in use by another session", m.chosen.second, c.addr)
-	}
-	from := netip.AddrPortFrom(addressOf(c.nc.LocalAddr()), uint16(p.port()))
-	if viewer.Conn, err = dialShared(from, netip.AddrPortFrom(c.addr, uint16(m.chosen.first))); err != nil {
-		p.remove(r)
-		return err
-	}
-	c.udp = r
-	viewer.Framing, viewer.Control = framing{ssrc: m.ssrc}, r
-	viewer.Done = func() {
-		leave()
-		r.done()
-	}
-	return nil
-}
-
-// errGone is a client who went away before his stream began.
-type errGone struct{ error }
-
-func lost(err error) bool { _, ok := err.(errGone); return ok }
-
-// open opens the channel, and hears what the client says meanwhile: that he has
-// gone, if nothing else.
-func (c *conn) open() (*fanout.Lease, error) {
-	ctx, cancel := context.WithCancelCause(c.server.ctx)
-	defer cancel(nil)
-	c.nc.SetReadDeadline(time.Time{})
-	heard := make(chan []byte, 1)
-	stop := make(chan struct{})
-	go func() {
-		var all []byte
-		var b [2048]byte
-		for {
-			n, err := c.nc.Read(b[:])
-			all = append(all, b[:n]...)
-			if err == nil && len(all) <= maxBuffer {
-				continue
-			}
-			select {
-			case <-stop:
-			default:
-				cancel(errGone{err})
-			}
-			heard <- all
-			return
-		}
-	}()
-	m := &c.machine
-	lease, err := c.server.engine.Open(ctx, m.channel.Key, m.channel.Open)
-	close(stop)
-	c.nc.SetReadDeadline(time.Unix(1, 0))
-	m.feed(<-heard)
-	c.nc.SetReadDeadline(time.Time{})
-	if err == nil {
-		return lease, nil
-	}
-	if gone, ok := context.Cause(ctx).(errGone); ok {
-		return nil, gone
-	}
-	if c.server.ctx.Err() != nil {
-		return nil, errShuttingDown
-	}
-	c.config.Logger.Warn("stream does not start", "client", c.client, "channel", m.channel.Key, "err", err)
-	return nil, err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zapcast/fanout"
+	"zapcast/tune"
 )
 
 // ports is the pair of UDP ports from which all sessions with datagrams are
@@ -34,9 +35,15 @@ type receiver struct {
 	ended  chan struct{} // closed when the engine has ended the stream
 	nudge  func()        // makes its goroutine look at ended
 	feed   *fanout.Feed
+
+	reported time.Time // last sender report
+	paused   bool
 }
 
-// beginning is what the engine says of a stream that starts.
+var _ stream = (*receiver)(nil)
+
+// beginning is what the engine says of a stream that starts. Without a feed it is
+// one that runs already.
 type beginning struct {
 	feed  *fanout.Feed
 	first int64
@@ -162,29 +169,124 @@ func (r *receiver) Tick(_ time.Time, frames, bytes int64) {
 	r.bytes.Store(bytes)
 }
 
-// done is called when the engine has ended the stream.
-func (r *receiver) done() {
-	close(r.ended)
-	r.nudge()
+// startUnicast sends datagrams to the client.
+func (c *conn) startUnicast() (first beginning, err error) {
+	m := &c.machine
+	p, err := c.server.openPorts()
+	if err != nil {
+		return first, err
+	}
+	r := &receiver{
+		ports: p, to: netip.AddrPortFrom(c.addr, uint16(m.chosen.second)), ssrc: m.ssrc, begun: make(chan beginning, 2),
+		ended: make(chan struct{}), nudge: func() { c.nc.SetReadDeadline(time.Unix(1, 0)) },
+	}
+	r.heard.Store(time.Now().Unix())
+	if !p.add(r) {
+		return first, tune.Refuse(453, "port %d of %v is in use by another session", m.chosen.second, c.addr)
+	}
+	if first, err = c.send(r); err != nil {
+		p.remove(r)
+		return first, err
+	}
+	c.stream = r
+	return first, nil
 }
 
-// over reports whether the engine has ended the stream.
-func (r *receiver) over() bool {
+// send attaches r to the channel.
+func (c *conn) send(r *receiver) (first beginning, err error) {
+	lease, viewer, err := c.lease()
+	if err != nil {
+		return first, err
+	}
+	leave := viewer.Done
+	from := netip.AddrPortFrom(addressOf(c.nc.LocalAddr()), uint16(r.ports.port()))
+	if viewer.Conn, err = dialShared(from, netip.AddrPortFrom(c.addr, uint16(c.machine.chosen.first))); err != nil {
+		lease.Close()
+		leave()
+		return first, err
+	}
+	viewer.Framing, viewer.Control = framing{ssrc: r.ssrc}, r
+	viewer.Done = func() {
+		leave()
+		close(r.ended)
+		r.nudge()
+	}
+	if err = lease.Attach(viewer); err != nil {
+		return first, err
+	}
+	first, ok := r.wait()
+	if !ok {
+		return first, errEnded
+	}
+	return first, nil
+}
+
+// errEnded is a channel that ends when it should begin.
+var errEnded = tune.Refuse(503, "the channel has ended")
+
+// wait waits until the stream begins; false when it is over before that.
+func (r *receiver) wait() (first beginning, ok bool) {
 	select {
+	case first = <-r.begun:
 	case <-r.ended:
+		select {
+		case first = <-r.begun: // both: it began, and was over at once
+		default:
+			return first, false
+		}
+	}
+	r.feed = first.feed
+	return first, true
+}
+
+// over implements stream.
+func (r *receiver) over() bool { return isClosed(r.ended) }
+
+// isClosed reports whether c is.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
 		return true
 	default:
 		return false
 	}
 }
 
-// report sends a sender report.
-func (r *receiver) report(now time.Time) {
-	b := senderReport(r.ssrc, now, r.frames.Load(), r.bytes.Load())
-	_, _ = r.ports.reports.WriteToUDPAddrPort(b, r.to) // as much as of any datagram may be lost
+// pause implements stream.
+func (r *receiver) pause() {
+	r.paused = true
+	r.feed.Pause()
 }
 
-// silent reports whether nothing was heard for too long.
+// resume implements stream.
+func (r *receiver) resume() (beginning, bool) {
+	r.paused = false
+	r.feed.Resume()
+	return r.wait()
+}
+
+// watch implements stream: reports in both directions.
+func (r *receiver) watch(now, lastWord time.Time) bool {
+	if !r.paused && now.Sub(r.reported) >= reportInterval {
+		r.reported = now
+		r.report(senderReport(r.ssrc, now, r.frames.Load(), r.bytes.Load()))
+	}
+	return !r.silent(now) || now.Sub(lastWord) <= sessionTimeout
+}
+
+// close implements stream.
+func (r *receiver) close() {
+	r.ports.remove(r)
+	if r.over() {
+		r.report(goodbye(r.ssrc))
+	}
+	r.feed.Close("the client says so, or has gone")
+}
+
+// report sends a report, which may be lost as any datagram may.
+func (r *receiver) report(b []byte) { _, _ = r.ports.reports.WriteToUDPAddrPort(b, r.to) }
+
+// silent reports whether no report was heard for too long.
 func (r *receiver) silent(now time.Time) bool {
 	return now.Unix()-r.heard.Load() > int64(sessionTimeout/time.Second)
 }

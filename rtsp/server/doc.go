@@ -2,11 +2,13 @@
 // same URLs, as the HTTP front.
 //
 //	server.go       accept, bound what is pending
-//	conn.go         one connection until its stream starts: drives the machine
+//	conn.go         one connection: a goroutine drives the machine
 //	machine.go      the protocol: bytes in, actions out (message.go, url.go,
 //	                transport.go, digest.go parse and write)
-//	player.go       an interleaved one from then on: the engine's loop drives the machine
-//	datagrams.go    one whose packets are datagrams: it goes on as before
+//	start.go        PLAY opens the channel; from then on
+//	player.go       the engine's loop drives the machine, where packets are interleaved
+//	datagrams.go    or the goroutine does, and packets are datagrams to the client
+//	relay.go        or to a group, for all clients who ask for that
 //	rtp.go          RTP packets and RTCP reports
 //
 // A channel is one track of MPEG-TS in RTP (RFC 2250), seven TS packets each.

@@ -258,6 +258,15 @@ func (m *machine) play(r *request) action {
 	return action{send, m.reply(r, 200).end("", "")} // some clients keep alive with it
 }
 
+// begun is started for a stream of which the first packet may not be known.
+func (m *machine) begun(b beginning) []byte {
+	if b.feed == nil {
+		m.state = playing
+		return m.reply(m.request, 200).end("", "")
+	}
+	return m.started(uint16(b.first), b.at)
+}
+
 // started returns the answer to PLAY, now that the first packet is known.
 func (m *machine) started(sequence uint16, at time.Time) []byte {
 	m.state = playing

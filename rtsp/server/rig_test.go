@@ -24,6 +24,7 @@ type rig struct {
 	engine  *fanout.Engine
 	network *ingesttest.Receiver
 	addr    string
+	clients int // with datagrams, and a port that nobody reads
 
 	mu   sync.Mutex
 	sent []byte // TS that was fed

@@ -28,6 +28,7 @@ type Server struct {
 	mu      sync.Mutex // guards what follows
 	pending map[*conn]struct{}
 	ports   *ports // opened by the first who needs them
+	relays  relays
 }
 
 // errShuttingDown is what clients are told who wait while the server ends.
