@@ -84,6 +84,26 @@ func validInterface(s string) bool {
 		s == strings.TrimSpace(s)
 }
 
+// validGroups accepts what parseGroups does, and nothing.
+func validGroups(s string) bool {
+	_, _, ok := parseGroups(s)
+	return s == "" || ok
+}
+
+// parseGroups parses GROUP/BITS:PORT, with brackets around an IPv6 GROUP/BITS.
+func parseGroups(s string) (prefix netip.Prefix, port uint16, ok bool) {
+	groups, number, err := net.SplitHostPort(s)
+	if err != nil {
+		return netip.Prefix{}, 0, false
+	}
+	n, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || n == 0 || n%2 != 0 {
+		return netip.Prefix{}, 0, false
+	}
+	prefix, err = netip.ParsePrefix(groups)
+	return prefix, uint16(n), err == nil && prefix.Masked().Addr().IsMulticast()
+}
+
 // validOrigin accepts an origin (RFC 6454 §6.2), "*" or nothing.
 func validOrigin(s string) bool {
 	if s == "" || s == "*" {

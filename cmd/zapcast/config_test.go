@@ -263,3 +263,15 @@ func TestCheck_interfaceFaults(t *testing.T) {
 		t.Errorf("no interface configured: got %v, want none", got)
 	}
 }
+
+func TestParseGroups(t *testing.T) {
+	for s, want := range map[string]bool{
+		"239.255.77.0/24:5004": true, "239.1.1.1/32:2": true, "[ff15::/112]:5004": true,
+		"239.255.77.0/24:5005": false, "239.255.77.0/24": false, "239.255.77.0:5004": false, "192.0.2.0/24:5004": false,
+		"239.0.0.0/2:5004": false, "ff15::/112:5004": false, "239.1.1.0/24:0": false, "239.1.1.0/24:70000": false, "x": false,
+	} {
+		if _, _, ok := parseGroups(s); ok != want {
+			t.Errorf("%q: got %v, want %v", s, ok, want)
+		}
+	}
+}

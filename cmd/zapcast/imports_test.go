@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
-	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/sys/unix"},
+	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6", "golang.org/x/sys/unix"},
 	"cmd/zapcast":       {"httpout", "rtsp/server", "tune", "fanout", "ingest", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }
 

@@ -182,6 +182,27 @@ var settings = []setting{
 		value: func(c *serveConfig) value { return count{&c.rtspUDPPort, 0, 65534} },
 	},
 	{
+		key: "rtsp.multicast", initial: "",
+		doc: "Groups to which channels are sent for RTSP clients who ask for multicast, and their port, an even number (reports go to the next): " +
+			"`GROUP/BITS:PORT`, such as `239.255.77.0/24:5004`. Each channel takes one group while it has such a client. Empty: no multicast. " +
+			"They must not be groups that channels come from.",
+		value: func(c *serveConfig) value {
+			return text{&c.rtspGroups, `groups and an even port such as "239.255.77.0/24:5004", or ""`, validGroups}
+		},
+	},
+	{
+		key: "rtsp.multicast-interface", initial: "",
+		doc: "Network interface through which these groups are sent. Empty: the routing table's choice.",
+		value: func(c *serveConfig) value {
+			return text{&c.rtspGroupsInterface, `the name of an interface such as "eth1"`, validInterface}
+		},
+	},
+	{
+		key: "rtsp.multicast-ttl", initial: int64(1),
+		doc:   "How many networks the groups may cross (TTL, or hop limit). 1: the interface's own; 0: this machine.",
+		value: func(c *serveConfig) value { return count{&c.rtspGroupsTTL, 0, 255} },
+	},
+	{
 		key: "engine.plain", initial: false, restart: true,
 		doc:   "Serve through the portable path, without the system's batched and zero-copy calls. The same bytes at a higher price.",
 		value: func(c *serveConfig) value { return truth{&c.plain} },
@@ -220,6 +241,10 @@ type serveConfig struct {
 	rtspUser     string
 	rtspPassword string
 	rtspUDPPort  int
+
+	rtspGroups          string
+	rtspGroupsInterface string
+	rtspGroupsTTL       int
 
 	plain bool
 

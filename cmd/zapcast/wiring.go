@@ -68,6 +68,12 @@ func (c *serveConfig) httpConfig(log *slog.Logger) httpout.Config {
 	}
 }
 
+// groups is where channels go for RTSP clients who ask for multicast.
+func (c *serveConfig) groups() rtspserver.Groups {
+	prefix, port, _ := parseGroups(c.rtspGroups)
+	return rtspserver.Groups{Prefix: prefix, Port: port, Interface: c.rtspGroupsInterface, TTL: c.rtspGroupsTTL}
+}
+
 // rtspConfig is what the RTSP front is told. Viewers of both fronts share the
 // places that there are.
 func (s *server) rtspConfig() rtspserver.Config {
@@ -75,6 +81,7 @@ func (s *server) rtspConfig() rtspserver.Config {
 		User:     s.cfg.rtspUser,
 		Password: s.cfg.rtspPassword,
 		UDPPort:  s.cfg.rtspUDPPort,
+		Groups:   s.cfg.groups(),
 		Seat:     s.http.Seat,
 		Logger:   s.log,
 	}
