@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/md5"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"strings"
@@ -30,11 +29,10 @@ func newDigest(user, password string) *digest {
 	return &digest{user: user, password: password, nonce: hex.EncodeToString(nonce[:])}
 }
 
-// challenge returns the values of WWW-Authenticate. MD5 comes first: there are
-// players that take what they see first, and do not know the other.
-func (d *digest) challenge() []string {
-	common := `Digest realm="` + realm + `", nonce="` + d.nonce + `"`
-	return []string{common, common + `, algorithm=SHA-256`}
+// challenge returns the value of WWW-Authenticate. SHA-256 is not offered beside
+// MD5: ffmpeg takes the last offer for its own, and answers it with MD5.
+func (d *digest) challenge() string {
+	return `Digest realm="` + realm + `", nonce="` + d.nonce + `"`
 }
 
 // allows reports whether r proves that its sender knows the password.
@@ -44,10 +42,6 @@ func (d *digest) allows(r *request) bool {
 		return false
 	}
 	hash := func(s string) string {
-		if strings.EqualFold(p["algorithm"], "SHA-256") {
-			sum := sha256.Sum256([]byte(s))
-			return hex.EncodeToString(sum[:])
-		}
 		sum := md5.Sum([]byte(s))
 		return hex.EncodeToString(sum[:])
 	}

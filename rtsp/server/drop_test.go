@@ -148,7 +148,7 @@ func TestDrop_everyStateLeavesNothing(t *testing.T) {
 	go io.Copy(io.Discard, keep)
 
 	round := func(lead func(*rig, talker), i int) {
-		c := r.dial()
+		c := r.connect()
 		lead(r, c)
 		if i%2 == 1 {
 			c.Conn.(*net.TCPConn).SetLinger(0) // a reset

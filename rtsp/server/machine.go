@@ -309,9 +309,7 @@ func (m *machine) challenge(r *request) action {
 		m.digest.failures++
 	}
 	w := m.reply(r, 401)
-	for _, value := range m.digest.challenge() {
-		w.field("WWW-Authenticate", value)
-	}
+	w.field("WWW-Authenticate", m.digest.challenge())
 	a := action{send, w.end("", "")}
 	if m.digest.failures >= maxFailures {
 		m.state = over

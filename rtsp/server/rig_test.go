@@ -126,13 +126,19 @@ type talker struct {
 	t *testing.T
 }
 
+// dial connects until the test ends.
 func (r *rig) dial() talker {
+	c := r.connect()
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (r *rig) connect() talker {
 	r.t.Helper()
 	c, err := net.Dial("tcp", r.addr)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(20 * time.Second))
 	return talker{c, r.t}
 }
