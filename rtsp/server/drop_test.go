@@ -145,6 +145,7 @@ func TestDrop_everyStateLeavesNothing(t *testing.T) {
 	r.feed(group)
 	keep := r.dial() // one who stays
 	states["playing"](r, keep)
+	keep.SetDeadline(time.Time{})
 	go io.Copy(io.Discard, keep)
 
 	round := func(lead func(*rig, talker), i int) {

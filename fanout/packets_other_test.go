@@ -1,0 +1,5 @@
+//go:build !linux
+
+package fanout
+
+func setSegments(*udpConn, bool) bool { return false }
