@@ -1,0 +1,36 @@
+package access
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// hidden stands for what is not shown.
+const hidden = "xxxxx"
+
+// The patterns are made when they are first needed: most runs need none.
+var (
+	passwords  = pattern(`(?i)(\b(?:https?|rtsps?|rtmps?|ftps?|mms)://[^/?#\s:@]*):[^/?#\s]*@`)
+	parameters = pattern(`(?i)([?&;](?:r2h-token|zapcast-link|[a-z0-9_.-]*(?:token|passw(?:or)?d|secret|signature)|pwd|pass|auth|key|sign|sig)=)[^&\s$"'<>|]+`)
+	agents     = pattern(`(R2HTOKEN/)\S+`)
+)
+
+func pattern(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+}
+
+// Redact takes tokens and passwords out of a text that may hold URLs, request
+// targets or a User-Agent.
+func Redact(s string) string {
+	if strings.Contains(s, "://") {
+		s = passwords().ReplaceAllString(s, "$1:"+hidden+"@")
+	}
+	if strings.Contains(s, "=") {
+		s = parameters().ReplaceAllString(s, "${1}"+hidden)
+	}
+	if strings.Contains(s, agentPrefix) {
+		s = agents().ReplaceAllString(s, "${1}"+hidden)
+	}
+	return s
+}
