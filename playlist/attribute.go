@@ -16,6 +16,18 @@ func Attribute(line, key string) string {
 	return ""
 }
 
+// Attributes lists the attributes of a line #EXTINF or #EXTM3U in their order,
+// the values without quotes.
+func Attributes(line string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for key, v := range attributes(line) {
+			if !yield(key, v.text) {
+				return
+			}
+		}
+	}
+}
+
 // A value is the text of an attribute, and where in its line that begins.
 type value struct {
 	text  string

@@ -115,6 +115,9 @@ func (e *Entry) Append(dst []byte, url func(source int) (url, label string)) []b
 // joinCatchup corrects the joiner of a catchup-source that players append to
 // the live URL: "?" where that has no query yet, else "&".
 func joinCatchup(line, url string) string {
+	if !strings.Contains(line, "catchup") {
+		return line
+	}
 	mode := Attribute(line, "catchup")
 	if mode == "" {
 		mode = Attribute(line, "catchup-type")
