@@ -16,6 +16,12 @@ type Config struct {
 	Receiver func() (ingest.Receiver, error) // makes each loop's receiver; required (start)
 	Logger   *slog.Logger                    // default: discard (start)
 
+	// Zapped is told how long each viewer has waited since his request, for the
+	// first byte and for the first random-access point, and where he began, as in
+	// ViewerStatus.Start. It is called by the loops and must not block. Default:
+	// nobody (start).
+	Zapped func(start string, randomAccess bool, after time.Duration)
+
 	History        int64         // bytes of stream kept in all channels; default 32 MiB
 	ChannelHistory int64         // the same for one channel; default 8 MiB
 	Linger         time.Duration // how long a channel outlives its last viewer; default 15 s, negative: not at all

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,7 @@ func New(cfg Config) (*Engine, error) {
 func (e *Engine) Reconfigure(cfg Config) {
 	now := *e.cfg.Load()
 	cfg.Loops, cfg.Plain, cfg.Receiver, cfg.Logger = now.Loops, now.Plain, now.Receiver, now.Logger
+	cfg.Zapped = now.Zapped
 	cfg = cfg.withDefaults()
 	e.cfg.Store(&cfg)
 }
@@ -105,6 +107,23 @@ func (e *Engine) Open(ctx context.Context, key string, open OpenFunc) (*Lease, e
 		lease.Close()
 		return nil, ctx.Err()
 	}
+}
+
+// Disconnect ends the connection of the viewer with a number; false: there is
+// none.
+func (e *Engine) Disconnect(id int64) (found bool) {
+	for _, l := range e.loops {
+		l.do(func() {
+			for _, c := range l.channels {
+				if i := slices.IndexFunc(c.viewers, func(v *viewer) bool { return v.id == id }); i >= 0 {
+					found = true
+					l.drop(c.viewers[i], "disconnected by the operator")
+					return
+				}
+			}
+		})
+	}
+	return found
 }
 
 // A Lease is the right to start a viewer on a channel. It keeps the channel open.

@@ -168,7 +168,9 @@ func (c *channel) close(err error) {
 	if c.source == nil {
 		return
 	}
-	s := c.source.Status()
+	last := c.status()
+	l.past.channel(&last)
+	s := last.Source
 	l.log.Info("channel closed", "channel", c.key, "reason", reason, "bytes", s.Bytes, "packets", s.Packets, "lost", s.Lost,
 		"reordered", s.Reordered, "duplicates", s.Duplicates, "foreign", s.Foreign, "overflow", s.Overflow)
 	l.closeSource(c.source)

@@ -42,7 +42,8 @@ type loop struct {
 	now      time.Time // of this turn
 
 	store    store
-	granted  int64 // bytes of history promised to channels
+	past     Totals // of channels and viewers that have gone
+	granted  int64  // bytes of history promised to channels
 	channels []*channel
 	byKey    map[string]*channel
 	byFD     map[int32]*viewer
@@ -355,6 +356,7 @@ func (l *loop) attach(c *channel, w *waiter, v *viewer) {
 		l.byFD[v.fd] = v
 	}
 	c.viewers = append(c.viewers, v)
+	l.past.Viewers++
 	if f := v.info.Framing; f != nil {
 		c.frame(v, f)
 	}
@@ -386,6 +388,7 @@ func (l *loop) drop(v *viewer, reason string) {
 	}
 	l.log.Info("viewer ended", "client", v.info.Client, "channel", c.key, "reason", reason, "bytes", v.bytes,
 		"duration", l.now.Sub(v.began).Round(time.Millisecond), "skips", v.skips)
+	l.past.Sent += v.bytes
 	l.end(v)
 }
 

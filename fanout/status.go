@@ -17,6 +17,7 @@ type Status struct {
 	Receivers    []ingest.ReceiverStatus // of each loop
 	Channels     []ChannelStatus
 	Viewers      []ViewerStatus
+	Totals       Totals
 }
 
 // ChannelStatus is a snapshot of one channel.
@@ -57,13 +58,18 @@ func (e *Engine) Status() Status {
 			s.MemoryBytes += l.store.bytes
 			s.Sharing = l.store.share
 			s.Receivers = append(s.Receivers, l.receiver.Report())
+			s.Totals.add(&l.past)
 			for _, c := range l.channels {
 				s.Channels = append(s.Channels, c.status())
 				for _, v := range c.viewers {
+					s.Totals.Sent += v.bytes
 					s.Viewers = append(s.Viewers, v.status())
 				}
 			}
 		})
+	}
+	for i := range s.Channels {
+		s.Totals.channel(&s.Channels[i])
 	}
 	slices.SortFunc(s.Channels, func(a, b ChannelStatus) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(s.Viewers, func(a, b ViewerStatus) int { return cmp.Compare(a.ID, b.ID) })

@@ -78,9 +78,11 @@ func (v *viewer) took(n int, now time.Time) {
 	v.progress = now
 	if v.firstByte == 0 {
 		v.firstByte = time.Since(v.info.Requested)
+		v.zapped(false, v.firstByte)
 	}
 	if v.firstRandomAccess == 0 && v.target >= 0 && v.pos > v.target {
 		v.firstRandomAccess = time.Since(v.info.Requested)
+		v.zapped(true, v.firstRandomAccess)
 	}
 }
 
