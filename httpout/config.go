@@ -5,6 +5,10 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"zapcast/access"
+	"zapcast/journal"
+	"zapcast/lineup"
 )
 
 // Config holds the settings of a Server. The zero value works.
@@ -15,6 +19,27 @@ type Config struct {
 	// Hosts are the names that the Host header may hold, without port, in any
 	// case; IPv6 addresses with or without brackets. Default: empty, any.
 	Hosts []string
+
+	// Prefix goes before every path: "/tv". Nothing answers outside of it.
+	// Default: empty.
+	Prefix string
+
+	// Proxies are the networks whose X-Forwarded-For, -Host and -Proto are
+	// believed. 0.0.0.0/0 and ::/0 include unix sockets. Default: none.
+	Proxies []netip.Prefix
+
+	// Guard says who may do what. Default: everybody may play and view, and the
+	// machine itself administer.
+	Guard *access.Guard
+
+	// Journal is the log that /api/log shows. Default: none.
+	Journal *journal.Journal
+
+	// Reload applies the configuration file again. Default: there is none.
+	Reload func() error
+
+	// Lineup is what /playlist.m3u lists. Default: nothing.
+	Lineup *lineup.Lineup
 
 	// CORS is the value of Access-Control-Allow-Origin, such as "*". Default:
 	// empty, no such headers.
@@ -57,6 +82,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxPendingPerAddress <= 0 {
 		c.MaxPendingPerAddress = 64
+	}
+	if c.Guard == nil {
+		c.Guard = access.NewGuard(access.Config{})
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

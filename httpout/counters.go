@@ -8,7 +8,7 @@ import (
 // counters counts what the server turned away, by reason.
 type counters struct {
 	badRequest, notFound, method, tooLarge atomic.Int64 // by status code
-	limit, noStream, gone, pending         atomic.Int64 // counted where they happen
+	limit, noStream, gone, pending, denied atomic.Int64 // counted where they happen
 }
 
 // refuse counts a refusal with a status code that says the reason by itself.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,7 +51,7 @@ func newFrontOn(t *testing.T, config Config, engineConfig fanout.Config) *front 
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Server = New(config, engine, tune.New(tune.Config{}, tunetest.Resolver()))
+	f.Server = New(config, engine, tune.New(tune.Config{Lineup: config.Lineup}, tunetest.Resolver()))
 	f.addr = f.listen(t, "tcp", "127.0.0.1:0")
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -143,7 +144,10 @@ type call struct {
 func (f *front) open(method, target string, headers ...string) call {
 	f.t.Helper()
 	var head strings.Builder
-	head.WriteString(method + " " + target + " HTTP/1.1\r\nHost: test\r\n")
+	head.WriteString(method + " " + target + " HTTP/1.1\r\n")
+	if !slices.ContainsFunc(headers, func(h string) bool { return strings.HasPrefix(h, "Host:") }) {
+		head.WriteString("Host: test\r\n")
+	}
 	for _, h := range headers {
 		head.WriteString(h + "\r\n")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"zapcast/access"
 	"zapcast/tune"
 )
 
@@ -29,7 +30,7 @@ func (s *Server) refuse(config *Config, w http.ResponseWriter, r *http.Request, 
 	header := w.Header()
 	header.Set("Connection", "close")
 	header.Set("Cache-Control", "no-cache, no-store")
-	answer(config, w, r, refused.Code, "text/plain; charset=utf-8", []byte(oneLine(refused.Reason)+"\n"))
+	answer(config, w, r, refused.Code, "text/plain; charset=utf-8", []byte(access.Redact(oneLine(refused.Reason))+"\n"))
 }
 
 // answer sends a whole answer that is no stream; to HEAD, its header.

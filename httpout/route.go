@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"zapcast/access"
 	"zapcast/httpout/page"
 	"zapcast/tune"
 )
@@ -23,7 +24,7 @@ const (
 	// preflightSeconds is how long a browser may keep the answer to OPTIONS.
 	preflightSeconds = "86400"
 
-	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /api/status, /api/events, /healthz and the page at /"
+	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /playlist.m3u, /api/status, /api/events, /healthz and the page at /"
 )
 
 // ServeHTTP answers one request. It is the handler of the server's own
@@ -41,20 +42,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Access-Control-Allow-Origin", config.CORS)
 		header.Set("Access-Control-Expose-Headers", exposedHeaders)
 	}
-	if err := s.route(config, w, r, received); err != nil {
+	v, r, err := s.receive(config, r)
+	if err == nil {
+		err = s.route(config, w, r, v, received)
+	}
+	if err != nil {
 		s.refuse(config, w, r, err)
 	}
 }
 
-// route checks the request, then finds what answers it. Errors are for refuse.
-func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, received time.Time) error {
-	path, err := tune.Path(r.RequestURI)
-	if err != nil {
-		return err
-	}
-	if !config.allowsHost(r.Host) {
-		return tune.Refuse(http.StatusBadRequest, "expected a Host header with a name of this server, found %s", tune.Quote(r.Host))
-	}
+// route finds what answers a request, and lets it do so if the request may ask.
+// Errors are for refuse.
+func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, v *visit, received time.Time) error {
 	if err := discardBody(config, w, r); err != nil {
 		return err
 	}
@@ -62,37 +61,107 @@ func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, r
 		preflight(w, r)
 		return nil
 	}
+	e, err := s.endpoint(config, v, received)
+	if err != nil {
+		return err
+	}
+	if !e.takes(r.Method) {
+		w.Header().Set("Allow", e.methods())
+		return tune.Refuse(http.StatusMethodNotAllowed, "expected one of the methods %s, found %s", e.methods(), tune.Quote(r.Method))
+	}
+	if e.post {
+		if err := crossSite.Check(r); err != nil {
+			return tune.Refuse(http.StatusForbidden, "expected a request that no foreign page sends: %v", err)
+		}
+	}
+	if !e.open {
+		if err := s.enter(config, w, v, e.right); err != nil {
+			return err
+		}
+	}
+	return e.answer(w, r)
+}
 
-	answer := s.status
-	if s.tuner.Stream(path) {
-		answer = func(w http.ResponseWriter, r *http.Request) error {
-			return s.stream(config, w, r, path, received)
-		}
-	} else {
-		name, _, _ := strings.Cut(path, "?")
-		name = strings.TrimSuffix(name, "/")
-		file, isPage := page.Find(strings.TrimPrefix(name, "/"))
-		switch {
-		case name == "/api/status":
-		case name == "/healthz":
-			answer = s.health
-		case name == "/api/events":
-			answer = s.listen
-		case isPage:
-			answer = func(w http.ResponseWriter, r *http.Request) error {
-				http.NewResponseController(w).SetWriteDeadline(time.Now().Add(config.HeaderTimeout))
-				file.ServeHTTP(w, r)
-				return nil
-			}
-		default:
-			return tune.Refuse(http.StatusNotFound, "no such path %s: there are %s", tune.Quote(name), routeNames)
-		}
+// An endpoint is what answers a path.
+type endpoint struct {
+	right  access.Right
+	open   bool // no right is needed
+	post   bool // POST, where others take GET and HEAD
+	answer func(w http.ResponseWriter, r *http.Request) error
+}
+
+func (e *endpoint) takes(method string) bool {
+	if e.post {
+		return method == http.MethodPost
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", allowedMethods)
-		return tune.Refuse(http.StatusMethodNotAllowed, "expected one of the methods %s, found %s", allowedMethods, tune.Quote(r.Method))
+	return method == http.MethodGet || method == http.MethodHead
+}
+
+func (e *endpoint) methods() string {
+	if e.post {
+		return "POST, OPTIONS"
 	}
-	return answer(w, r)
+	return allowedMethods
+}
+
+// fixed are the endpoints with a name of their own.
+func (s *Server) fixed() map[string]endpoint {
+	return map[string]endpoint{
+		"/playlist.m3u":  {right: access.Stream, answer: s.playlist},
+		"/playlist.m3u8": {right: access.Stream, answer: s.playlist},
+		"/api/channels":  {right: access.Stream, answer: s.channels},
+		"/api/status":    {right: access.View, answer: s.status},
+		"/api/events":    {right: access.View, answer: s.listen},
+		"/api/log":       {right: access.View, answer: s.log},
+		"/api/log-level": {right: access.Admin, post: true, answer: s.setLevel},
+		"/api/reload":    {right: access.Admin, post: true, answer: s.reload},
+		"/healthz":       {open: true, answer: s.health},
+	}
+}
+
+// endpoint finds what answers a visit.
+func (s *Server) endpoint(config *Config, v *visit, received time.Time) (endpoint, error) {
+	if s.tuner.Stream(v.path) {
+		return endpoint{right: access.Stream, answer: func(w http.ResponseWriter, r *http.Request) error {
+			return s.stream(config, w, r, v, received)
+		}}, nil
+	}
+	name, _, _ := strings.Cut(v.path, "?")
+	if name == "" && config.Prefix != "" {
+		return endpoint{open: true, answer: func(w http.ResponseWriter, r *http.Request) error {
+			http.Redirect(w, r, config.Prefix+"/", http.StatusPermanentRedirect) // links of the page are relative
+			return nil
+		}}, nil
+	}
+	name = strings.TrimSuffix(name, "/")
+	if e, ok := s.endpoints[name]; ok {
+		return e, nil
+	}
+	if id, ok := inside(name, "/api/viewers/", "/disconnect"); ok {
+		return endpoint{right: access.Admin, post: true, answer: func(w http.ResponseWriter, r *http.Request) error {
+			return s.disconnect(w, r, id)
+		}}, nil
+	}
+	if path, ok := inside(name, "/api/channels/", "/source"); ok {
+		return endpoint{right: access.Admin, post: true, answer: func(w http.ResponseWriter, r *http.Request) error {
+			return s.changeSource(w, r, path)
+		}}, nil
+	}
+	if file, ok := page.Find(strings.TrimPrefix(name, "/")); ok {
+		return endpoint{right: access.View, answer: func(w http.ResponseWriter, r *http.Request) error {
+			http.NewResponseController(w).SetWriteDeadline(time.Now().Add(config.HeaderTimeout))
+			file.ServeHTTP(w, r)
+			return nil
+		}}, nil
+	}
+	return endpoint{}, tune.Refuse(http.StatusNotFound, "no such path %s: there are %s", tune.Quote(name), routeNames)
+}
+
+// inside returns what stands between the ends of a path.
+func inside(s, before, behind string) (string, bool) {
+	s, starts := strings.CutPrefix(s, before)
+	s, ends := strings.CutSuffix(s, behind)
+	return s, starts && ends
 }
 
 // discardBody reads what no route wants, so that a client that sends it gets

@@ -36,11 +36,14 @@ type Server struct {
 	tuner   *tune.Tuner
 	started time.Time
 
+	endpoints map[string]endpoint
+
 	counters     counters
 	failures     failures
 	events       events
 	floods       repeated // pending connections over the limit
 	acceptErrors repeated
+	wrongTokens  repeated
 
 	ctx      context.Context // ends when the server shuts down
 	shutdown context.CancelCauseFunc
@@ -62,6 +65,7 @@ func New(config Config, engine *fanout.Engine, tuner *tune.Tuner) *Server {
 	s.pending.total, s.pending.perAddress = config.MaxPending, config.MaxPendingPerAddress
 	s.config.Store(&config)
 	s.events.interval, s.events.make = eventInterval, s.statusEvent
+	s.endpoints = s.fixed()
 	s.ctx, s.shutdown = context.WithCancelCause(context.Background())
 	s.http = &http.Server{
 		Handler:                      s,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"zapcast/access"
 	"zapcast/fanout"
 	"zapcast/ingest"
 	"zapcast/tune"
@@ -25,6 +26,8 @@ type statusJSON struct {
 	Viewers  []viewerJSON  `json:"viewers"`
 	Failures []failure     `json:"failures"`
 	Warnings []string      `json:"warnings"`
+
+	Playlists []playlistJSON `json:"playlists"`
 }
 
 type processJSON struct {
@@ -51,6 +54,7 @@ type refusedJSON struct {
 	NotFound   int64 `json:"not_found"`
 	Method     int64 `json:"method"`
 	TooLarge   int64 `json:"too_large"`
+	Denied     int64 `json:"denied"`
 }
 
 type memoryJSON struct {
@@ -181,13 +185,15 @@ func (s *Server) snapshot(now time.Time) statusJSON {
 			NotFound:   s.counters.notFound.Load(),
 			Method:     s.counters.method.Load(),
 			TooLarge:   s.counters.tooLarge.Load(),
+			Denied:     s.counters.denied.Load(),
 		},
-		Memory:   memoryJSON{Bytes: engine.MemoryBytes, BudgetBytes: engine.MemoryBudget},
-		Receive:  receiveStatus(engine.Receivers),
-		Channels: make([]channelJSON, 0, len(engine.Channels)),
-		Viewers:  make([]viewerJSON, 0, len(engine.Viewers)),
-		Failures: s.failures.snapshot(),
-		Warnings: []string{},
+		Memory:    memoryJSON{Bytes: engine.MemoryBytes, BudgetBytes: engine.MemoryBudget},
+		Receive:   receiveStatus(engine.Receivers),
+		Channels:  make([]channelJSON, 0, len(engine.Channels)),
+		Viewers:   make([]viewerJSON, 0, len(engine.Viewers)),
+		Failures:  s.failures.snapshot(),
+		Warnings:  []string{},
+		Playlists: s.playlists(),
 	}
 	for _, c := range engine.Channels {
 		status.Channels = append(status.Channels, channelStatus(c, now))
@@ -227,8 +233,8 @@ func receiveStatus(receivers []ingest.ReceiverStatus) receiveJSON {
 func channelStatus(c fanout.ChannelStatus, now time.Time) channelJSON {
 	source := c.Source
 	return channelJSON{
-		ID:                 c.ID,
-		Source:             source.Source,
+		ID:                 access.Redact(c.ID),
+		Source:             access.Redact(source.Source),
 		Interface:          source.Interface,
 		Local:              source.Local,
 		Sender:             source.Sender,
@@ -268,7 +274,7 @@ func viewerStatus(v fanout.ViewerStatus) viewerJSON {
 		Address:             v.Client,
 		Agent:               v.Agent,
 		URL:                 v.URL,
-		Channel:             v.Channel,
+		Channel:             access.Redact(v.Channel),
 		Since:               v.Since.UTC(),
 		Bytes:               v.Bytes,
 		LagBytes:            v.LagBytes,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"zapcast/access"
 	"zapcast/fanout"
 	"zapcast/tune"
 )
@@ -25,8 +26,8 @@ const (
 
 // stream answers GET and HEAD on a stream's path. HEAD opens nothing. GET waits
 // until the stream can start, then the connection is the engine's.
-func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, path string, received time.Time) error {
-	channel, err := s.tuner.Channel(r.Context(), path)
+func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, v *visit, received time.Time) error {
+	channel, err := s.tuner.Channel(r.Context(), v.path)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 	if !ok {
 		return errors.New("httpout: stream over a connection that is not the server's")
 	}
-	client := clientKey{addr: c.addr, agent: clip(r.UserAgent(), maxAgent)}
+	client := clientKey{addr: v.client, agent: access.Redact(clip(r.UserAgent(), maxAgent))}
 	if !s.slots.take(client, config.MaxClients) {
 		s.counters.limit.Add(1)
 		w.Header().Set("Retry-After", retryAfter)
@@ -56,7 +57,7 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 	s.pending.remove(c) // he has a place: a channel that starts slowly may keep many of one address waiting
 	viewer := fanout.Viewer{
 		Client:    clientName(r.RemoteAddr),
-		URL:       strings.Clone(r.RequestURI),
+		URL:       access.Redact(strings.Clone(r.RequestURI)),
 		Agent:     client.agent,
 		Requested: received,
 		Done:      func() { s.slots.give(client) },
@@ -89,7 +90,7 @@ func (s *Server) openFailed(config *Config, r *http.Request, key string, err err
 		s.counters.gone.Add(1)
 		return errGone
 	}
-	if s.failures.add(failure{Channel: key, Reason: oneLine(err.Error()), At: time.Now()}) {
+	if s.failures.add(failure{Channel: access.Redact(key), Reason: access.Redact(oneLine(err.Error())), At: time.Now()}) {
 		config.Logger.Warn("stream does not start", "client", clientName(r.RemoteAddr), "channel", key, "err", err)
 	}
 	var refused *tune.StatusError

@@ -4,6 +4,7 @@
 //	grammar.go      a stream URL taken apart: Target (target.go, parameters.go)
 //	resolve.go      names and interface looked up: ingest.FlowSpec
 //	tuner.go        the channel: its key, and what opens its source
+//	named.go        the same for channels that have a name, with several sources
 //
 // URLs follow udpxy, msd_lite and rtp2httpd; docs/urls.md is the grammar. They
 // are taken from the request line as it stands: they hold "//", "%" and ":"
@@ -13,9 +14,12 @@ package tune
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"zapcast/ingest"
+	"zapcast/lineup"
 )
 
 // Config holds the settings of a Tuner. The zero value works.
@@ -23,6 +27,20 @@ type Config struct {
 	// Interface is the name of the network interface to join groups on where a
 	// request names none. Default: empty, the routing table's choice.
 	Interface string
+
+	// Lineup knows the channels that have names. Default: none.
+	Lineup *lineup.Lineup
+
+	// Silence is when a channel without data ends. Within it, the sources of a
+	// channel that has several are tried one after the other. Default 5 s.
+	Silence time.Duration
+
+	// UserAgent is how the program names itself to HTTP servers. Default
+	// "zapcast".
+	UserAgent string
+
+	// Logger takes changes of a channel's source. Default: none.
+	Logger *slog.Logger
 }
 
 // A Tuner resolves requests. It is safe for concurrent use.
@@ -39,14 +57,23 @@ func New(config Config, resolver Resolver) *Tuner {
 }
 
 // Reconfigure changes the settings for requests to come.
-func (t *Tuner) Reconfigure(config Config) { t.config.Store(&config) }
+func (t *Tuner) Reconfigure(config Config) {
+	if config.Silence <= 0 {
+		config.Silence = 5 * time.Second
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	t.config.Store(&config)
+}
 
 // A Channel is what a viewer has asked for, resolved.
 type Channel struct {
 	// Key is the same for all requests that mean the same upstream.
 	Key string
 
-	// Protocol is how the upstream is reached: "multicast".
+	// Protocol is how the upstream is reached: "multicast", "rtsp" or "http". Of
+	// a channel with several sources, it is that of the first.
 	Protocol string
 
 	// Open opens the upstream. It may block. A *StatusError is the viewer's own
@@ -58,16 +85,24 @@ type Channel struct {
 	Ignored []string
 }
 
-// Stream reports whether path, query included, is in the grammar's realm. What
-// is not may have another meaning to a front.
+// Stream reports whether path, query included, is in the grammar's realm or
+// names a channel. What does neither may have another meaning to a front.
 func (t *Tuner) Stream(path string) bool {
-	_, ok := cutStream(path)
+	if _, ok := cutStream(path); ok {
+		return true
+	}
+	_, ok := t.find(path)
 	return ok
 }
 
 // Channel returns the channel that path means, looking up the names in it until
 // ctx ends. It opens nothing. Every error is a *StatusError.
 func (t *Tuner) Channel(ctx context.Context, path string) (Channel, error) {
+	if _, ok := cutStream(path); !ok {
+		if found, ok := t.find(path); ok {
+			return t.named(ctx, found)
+		}
+	}
 	target, err := Parse(path)
 	if err != nil {
 		return Channel{}, err

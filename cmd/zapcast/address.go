@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -128,4 +129,27 @@ func openURL(scheme string, addr net.Addr) string {
 		host = "HOST"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port) + "/rtp/GROUP:PORT"
+}
+
+// validPrefix accepts the path before every other.
+func validPrefix(s string) bool {
+	if s == "" {
+		return true
+	}
+	u, err := url.Parse(s)
+	return err == nil && u.EscapedPath() == s && s[0] == '/' && path.Clean(s) == s && s != "/"
+}
+
+// normalNetwork accepts an address or a network.
+func normalNetwork(s string) (string, bool) {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()).String(), true
+	}
+	p, err := netip.ParsePrefix(s)
+	return p.Masked().String(), err == nil
+}
+
+// emptyOr accepts what valid does, and the empty string.
+func emptyOr(valid func(string) bool) func(string) bool {
+	return func(s string) bool { return s == "" || valid(s) }
 }

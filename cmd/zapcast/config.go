@@ -105,7 +105,7 @@ func (c *serveConfig) validate() error {
 	if c.rtspUDPPort%2 != 0 {
 		return c.fault("rtsp.udp-port", &mismatch{"an even number", c.rtspUDPPort})
 	}
-	return nil
+	return c.validateLists()
 }
 
 // fault names a setting and where it was made before an error about it.

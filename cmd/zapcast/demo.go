@@ -67,7 +67,8 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	server, wait, err := startDemoServer(ctx, cfg, candidates, newLogger(stderr, slog.LevelWarn))
+	_, log := newLogger(stderr, slog.LevelWarn)
+	server, wait, err := startDemoServer(ctx, cfg, candidates, log)
 	if err != nil {
 		return err
 	}

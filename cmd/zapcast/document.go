@@ -22,14 +22,23 @@ func (c *serveConfig) apply(path string, doc []byte) error {
 	for _, e := range entries(doc) {
 		key := e.String()
 		s, known := settingOf(key)
+		l, isList := listOf(key)
 		switch {
+		case isList && e.array:
+			c.item(l, fmt.Sprintf("%s:%d", path, e.line))
+		case isList && e.table:
+			return fmt.Errorf("%s:%d: %s: expected a list of tables [[%s]], found one table", path, e.line, key, key)
+		case isList:
+			return fmt.Errorf("%s:%d: %s: expected a list of tables [[%s]], found %s", path, e.line, key, key, tomlText(e.in(tree)))
 		case known && e.table:
 			return fmt.Errorf("%s:%d: %s: %w", path, e.line, key, wrongKind(s, "a table"))
 		case known:
 			if err := s.value(c).set(e.in(tree)); err != nil {
 				return fmt.Errorf("%s:%d: %s: %w", path, e.line, key, err)
 			}
-			c.origin[key] = fmt.Sprintf("%s:%d", path, e.line)
+			if !e.item {
+				c.origin[key] = fmt.Sprintf("%s:%d", path, e.line)
+			}
 		case !isSection(key):
 			return fmt.Errorf("%s:%d:%d: %s: unknown key, expected %s", path, e.line, e.column, key, knownIn(e.path[:len(e.path)-1]))
 		case e.array:
@@ -58,6 +67,9 @@ func syntaxFault(path string, doc []byte, err error) error {
 // wrongKind is the setting's own complaint, about something that is no value.
 func wrongKind(s setting, found string) error {
 	var spare serveConfig
+	for _, l := range lists {
+		l.grow(&spare)
+	}
 	if m := (*mismatch)(nil); errors.As(s.value(&spare).set(struct{}{}), &m) {
 		return fmt.Errorf("expected %s, found %s", m.expected, found)
 	}
@@ -75,7 +87,7 @@ func knownIn(table []string) string {
 		prefix = joinKey(table) + "."
 	}
 	var names []string
-	for _, s := range settings {
+	for _, s := range allSettings() {
 		if name, ok := strings.CutPrefix(s.key, prefix); ok && !strings.Contains(name, ".") {
 			names = append(names, name)
 		}
@@ -83,6 +95,9 @@ func knownIn(table []string) string {
 	if prefix == "" {
 		for _, s := range sections[1:] {
 			names = append(names, "["+s.name+"]")
+		}
+		for _, l := range lists {
+			names = append(names, "[["+l.name+"]]")
 		}
 	}
 	if len(names) == 0 {
@@ -97,6 +112,8 @@ type entry struct {
 	line, column int
 	table        bool // a table's header, or an inline table
 	array        bool // the header of one table in a list
+	item         bool // it stands in one, the one with this index
+	index        int
 }
 
 func (e entry) String() string { return joinKey(e.path) }
@@ -105,6 +122,9 @@ func (e entry) String() string { return joinKey(e.path) }
 func (e entry) in(tree map[string]any) any {
 	var v any = tree
 	for _, name := range e.path {
+		if items, ok := v.([]any); ok && e.item && e.index < len(items) {
+			v = items[e.index]
+		}
 		table, ok := v.(map[string]any)
 		if !ok {
 			return v
@@ -134,9 +154,13 @@ func entries(doc []byte) []entry {
 		p     unstable.Parser
 		out   []entry
 		table []string
+		items = map[string]int{} // tables of each list so far
 	)
 	add := func(parent []string, n *unstable.Node) entry {
 		e := entry{path: slices.Clone(parent)}
+		if len(parent) > 0 && items[parent[0]] > 0 {
+			e.item, e.index = true, items[parent[0]]-1
+		}
 		first := true
 		for keys := n.Key(); keys.Next(); first = false {
 			part := keys.Node()
@@ -168,7 +192,9 @@ func entries(doc []byte) []entry {
 		case unstable.Table, unstable.ArrayTable:
 			e := add(nil, n)
 			e.table, e.array = true, n.Kind == unstable.ArrayTable
-			table = e.path
+			if table = e.path; e.array && len(table) == 1 {
+				items[table[0]]++
+			}
 			out = append(out, e)
 		case unstable.KeyValue:
 			pair(table, n)

@@ -4,23 +4,15 @@ import (
 	"io"
 	"log/slog"
 	"os"
+
+	"zapcast/journal"
 )
 
-// newLogger returns the program's log: text, one line an event, written at
-// once. A write that fails is lost and nothing else happens.
-func newLogger(w io.Writer, level slog.Leveler) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: level}
-	if os.Getenv("JOURNAL_STREAM") != "" { // systemd.exec(5): the journal has the time
-		opts.ReplaceAttr = withoutTime
-	}
-	return slog.New(slog.NewTextHandler(w, opts))
-}
-
-func withoutTime(groups []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.TimeKey && len(groups) == 0 {
-		return slog.Attr{}
-	}
-	return a
+// newLogger returns the program's log, which starts with the configured level.
+func newLogger(w io.Writer, level slog.Level) (*journal.Journal, *slog.Logger) {
+	j := journal.New(w)
+	j.SetLevel(level)
+	return j, j.Logger(os.Getenv("JOURNAL_STREAM") == "") // systemd.exec(5): its journal has the time
 }
 
 // slogLevel returns the weight that a log-level names.

@@ -18,7 +18,7 @@ func (w *writes) Write(p []byte) (int, error) {
 
 func TestLogger_longLineIsOneWrite(t *testing.T) {
 	var w writes
-	log := newLogger(&w, slog.LevelInfo)
+	_, log := newLogger(&w, slog.LevelInfo)
 	log.Debug("too fine")
 	log.Info(strings.Repeat("x", 5000), "err", errors.New("two\nlines"))
 	log.Info("next")
@@ -36,7 +36,8 @@ func TestLogger_journalHasTheTime(t *testing.T) {
 	for stream, want := range map[string]bool{"": true, "8:12345": false} {
 		t.Setenv("JOURNAL_STREAM", stream)
 		var w writes
-		newLogger(&w, slog.LevelInfo).Info("hello")
+		_, log := newLogger(&w, slog.LevelInfo)
+		log.Info("hello")
 		if got := bytes.HasPrefix(w[0], []byte("time=2")); got != want {
 			t.Errorf("JOURNAL_STREAM=%q: line %q begins with the time: got %v, want %v", stream, w[0], got, want)
 		}

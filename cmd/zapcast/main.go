@@ -23,6 +23,7 @@ type command struct {
 var commands = []command{
 	{"serve", "take multicast and serve it over HTTP", runServe},
 	{"check", "check a configuration without starting", runCheck},
+	{"link", "sign a link that plays one channel for a while", runLink},
 	{"send", "play TS files out as multicast", runSend},
 	{"demo", "try it: synthetic channels and a server on this machine", runDemo},
 	{"version", "print the version", runVersion},

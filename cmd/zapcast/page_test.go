@@ -70,6 +70,15 @@ and the most common of it in flags. Flags win over the file, and the file over t
 			}
 		}
 	}
+	for _, l := range lists {
+		fmt.Fprintf(&b, "\n## [[%s]]\n\n%s\n", l.name, l.doc)
+		cfg := defaultConfig()
+		cfg.item(l, "")
+		for _, s := range l.settings {
+			v := s.value(&cfg)
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n- Takes: %s\n- Default: `%s`\n", s.key, s.doc, v.takes(), v.text())
+		}
+	}
 	return b.String()
 }
 
@@ -92,6 +101,15 @@ func exampleFile() string {
 			if !nested {
 				name = s.key
 			}
+			fmt.Fprintf(&b, "\n%s#%s = %s\n", comment(s.doc), name, s.value(&cfg).text())
+		}
+	}
+	for _, l := range lists {
+		cfg := defaultConfig()
+		cfg.item(l, "")
+		fmt.Fprintf(&b, "\n%s#[[%s]]\n", comment(l.doc), l.name)
+		for _, s := range l.settings {
+			_, name, _ := strings.Cut(s.key, ".")
 			fmt.Fprintf(&b, "\n%s#%s = %s\n", comment(s.doc), name, s.value(&cfg).text())
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -24,14 +25,21 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	level := new(slog.LevelVar)
-	level.Set(cfg.slogLevel())
-	log := newLogger(stderr, level)
+	book, log := newLogger(stderr, cfg.slogLevel())
 
 	number, commit := buildVersion()
 	log.Info("zapcast starts", "version", number, "commit", commit)
-	s, err := openServer(cfg, log)
-	if err != nil {
+	asked := make(chan chan error) // to read the file again, by a request
+	s := &server{log: log, journal: book, reload: func() error {
+		answer := make(chan error, 1)
+		select {
+		case asked <- answer:
+			return <-answer
+		case <-ctx.Done():
+			return errors.New("the server ends")
+		}
+	}}
+	if err := s.open(cfg); err != nil {
 		return err
 	}
 	var tidying sync.WaitGroup
@@ -41,11 +49,9 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	for {
 		select {
 		case <-hangup:
-			tell(log, stateReloading)
-			if opts.reload(s, log) {
-				level.Set(s.cfg.slogLevel())
-			}
-			tell(log, stateReady)
+			_ = opts.reload(s)
+		case answer := <-asked:
+			answer <- opts.reload(s)
 		case <-ctx.Done():
 			tell(log, stateStopping)
 			log.Info("zapcast stops")
@@ -55,22 +61,27 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 }
 
 // reload reads the file again and applies it. Whatever is wrong with it leaves
-// the server as it was; the log says why.
-func (o options) reload(s *server, log *slog.Logger) bool {
+// the server as it was; the log says why, and so does the error.
+func (o options) reload(s *server) (err error) {
+	tell(s.log, stateReloading)
+	defer tell(s.log, stateReady)
 	if o.file == "" {
-		log.Warn("nothing to reload: started without --config")
-		return false
+		s.log.Warn("nothing to reload: started without --config")
+		return errors.New("started without --config")
 	}
 	next, err := o.load()
 	if err == nil {
 		err = s.reconfigure(next)
 	}
 	if err != nil {
-		log.Error("configuration not reloaded; the old one stays", "err", err)
-		return false
+		s.log.Error("configuration not reloaded; the old one stays", "err", err)
+		return err
 	}
-	log.Info("configuration reloaded", "file", o.file)
-	return true
+	if s.journal != nil {
+		s.journal.SetLevel(s.cfg.slogLevel())
+	}
+	s.log.Info("configuration reloaded", "file", o.file)
+	return nil
 }
 
 func tell(log *slog.Logger, state string) {

@@ -13,6 +13,8 @@ import (
 
 	"zapcast/fanout"
 	"zapcast/httpout"
+	"zapcast/journal"
+	"zapcast/lineup"
 	rtspserver "zapcast/rtsp/server"
 	"zapcast/tune"
 )
@@ -29,7 +31,10 @@ type server struct {
 	started   serveConfig // what the engine was made with
 	cfg       serveConfig // what applies now
 	log       *slog.Logger
+	journal   *journal.Journal // behind log, for the page; may be nil
+	reload    func() error     // has the file read again; may be nil
 	engine    *fanout.Engine
+	lineup    *lineup.Lineup
 	tuner     *tune.Tuner
 	http      *httpout.Server
 	rtsp      *rtspserver.Server
@@ -39,21 +44,28 @@ type server struct {
 
 // openServer starts a server. On an error nothing stays open.
 func openServer(cfg serveConfig, log *slog.Logger) (*server, error) {
-	s := &server{started: cfg, cfg: cfg, log: log, listeners: map[endpoint]net.Listener{}}
+	s := &server{log: log}
+	return s, s.open(cfg)
+}
+
+// open opens a server whose log is set.
+func (s *server) open(cfg serveConfig) (err error) {
+	s.started, s.cfg, s.listeners = cfg, cfg, map[endpoint]net.Listener{}
 	fresh, err := s.openListeners(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if s.engine, err = fanout.New(cfg.engineConfig(log)); err != nil {
+	if s.engine, err = fanout.New(cfg.engineConfig(s.log)); err != nil {
 		closeAll(fresh)
-		return nil, err
+		return err
 	}
-	s.tuner = tune.New(cfg.tuneConfig(), tune.System())
-	s.http = httpout.New(cfg.httpConfig(log), s.engine, s.tuner)
+	s.lineup = lineup.Open(cfg.lineupConfig(s.log))
+	s.tuner = tune.New(cfg.tuneConfig(s.lineup, s.log), tune.System())
+	s.http = httpout.New(s.httpConfig(&cfg), s.engine, s.tuner)
 	s.rtsp = rtspserver.New(s.rtspConfig(), s.engine, s.tuner)
 	s.serve(fresh)
 	s.warnOfInterface()
-	return s, nil
+	return nil
 }
 
 // warnOfInterface says at once what requests would find out. Nothing stops for
@@ -137,8 +149,9 @@ func (s *server) reconfigure(next serveConfig) error {
 	}
 	s.cfg = next
 	s.engine.Reconfigure(next.engineConfig(s.log))
-	s.tuner.Reconfigure(next.tuneConfig())
-	s.http.Reconfigure(next.httpConfig(s.log))
+	s.lineup.Reconfigure(next.lineupConfig(s.log))
+	s.tuner.Reconfigure(next.tuneConfig(s.lineup, s.log))
+	s.http.Reconfigure(s.httpConfig(&next))
 	s.rtsp.Reconfigure(s.rtspConfig())
 	s.serve(fresh)
 	for _, at := range s.leaving(next) {
@@ -212,5 +225,6 @@ func (s *server) close() error {
 	err = errors.Join(err, s.engine.Close())
 	s.rtsp.Wait()
 	s.serving.Wait()
+	s.lineup.Close()
 	return err
 }

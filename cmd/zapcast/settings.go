@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"path/filepath"
+	"slices"
+	"time"
+)
 
 // A setting is one thing that can be set. The table of settings is the only
 // place that knows a setting's name, default, range and meaning: the flags, the
@@ -69,6 +73,12 @@ var settings = []setting{
 		key: "log-level", flag: "log-level", param: "LEVEL", initial: "info",
 		doc:   "Least weight of the lines that are logged.",
 		value: func(c *serveConfig) value { return choice{&c.logLevel, []string{"debug", "info", "warn", "error"}} },
+	},
+	{
+		key: "state-dir", initial: "",
+		doc: "Directory for what outlives a run: the last good copies of playlists from servers. Empty: systemd's, where the unit has a " +
+			"`StateDirectory=`, else none is kept.",
+		value: func(c *serveConfig) value { return text{&c.stateDir, "an absolute path", emptyOr(filepath.IsAbs)} },
 	},
 	{
 		key: "multicast.silence", initial: "5s",
@@ -159,6 +169,25 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "http.prefix", initial: "",
+		doc: "Path before every other: with `/tv`, the page is at `/tv/` and nothing answers outside of it.",
+		value: func(c *serveConfig) value {
+			return text{&c.prefix, `a path such as "/tv", without a slash at its end, or ""`, validPrefix}
+		},
+	},
+	{
+		key: "http.proxies", initial: []any{},
+		doc: "Networks of proxies whose X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto are believed. Nobody else's are.",
+		value: func(c *serveConfig) value {
+			return texts{&c.proxies, 0, `an address or a network such as "192.0.2.0/24"`, normalNetwork}
+		},
+	},
+	{
+		key: "http.link-key", initial: "",
+		doc:   "Secret that signs links to streams (`zapcast link`), 16 bytes at least. Another one makes the links given out worthless. Empty: there are none.",
+		value: func(c *serveConfig) value { return secret{&c.linkKey, 16, true} },
+	},
+	{
 		key: "rtsp.listen", flag: "rtsp-listen", param: "ADDRESS", initial: []any{},
 		doc: "Where RTSP requests are taken: `[ADDR:]PORT`, such as `:8554`. Empty: RTSP is off.",
 		value: func(c *serveConfig) value {
@@ -217,6 +246,7 @@ type serveConfig struct {
 	maxClients int
 	loops      int
 	logLevel   string
+	stateDir   string
 
 	silence       time.Duration
 	linger        time.Duration
@@ -237,6 +267,10 @@ type serveConfig struct {
 	hosts []string
 	cors  string
 
+	prefix  string
+	proxies []string
+	linkKey string
+
 	rtspListen   []string
 	rtspUser     string
 	rtspPassword string
@@ -247,6 +281,10 @@ type serveConfig struct {
 	rtspGroupsTTL       int
 
 	plain bool
+
+	channels  []channelConfig
+	playlists []playlistConfig
+	tokens    []tokenConfig
 
 	// origin says where a setting was made ("zapcast.toml:12", "--listen"),
 	// by key. What is missing here has its default.
@@ -264,9 +302,18 @@ func defaultConfig() serveConfig {
 	return cfg
 }
 
-// settingOf returns the setting with a key.
+// allSettings lists those of lists too.
+func allSettings() []setting {
+	all := settings
+	for _, l := range lists {
+		all = append(slices.Clip(all), l.settings...)
+	}
+	return all
+}
+
+// settingOf returns the setting with a key, of a list too.
 func settingOf(key string) (setting, bool) {
-	for _, s := range settings {
+	for _, s := range allSettings() {
 		if s.key == key {
 			return s, true
 		}

@@ -291,3 +291,74 @@ func (t texts) text() string {
 }
 
 func (t texts) takes() string { return "a list of strings, each " + t.expected }
+
+// secret is a string of at least min bytes that no message shows; empty if that
+// is permitted.
+type secret struct {
+	p     *string
+	min   int
+	empty bool
+}
+
+func (s secret) set(v any) error {
+	given, ok := v.(string)
+	switch {
+	case !ok:
+		return &mismatch{s.takes(), kindOf(v)}
+	case len(given) < s.min && (given != "" || !s.empty):
+		return &mismatch{s.takes(), bytesFound(len(given))}
+	}
+	*s.p = given
+	return nil
+}
+
+func (s secret) text() string { return strconv.Quote(*s.p) }
+
+func (s secret) takes() string { return fmt.Sprintf("a string of at least %d bytes", s.min) }
+
+// bytesFound stands for a value that is not shown.
+type bytesFound int
+
+func (n bytesFound) String() string { return fmt.Sprintf("one of %d", int(n)) }
+
+// kindOf stands for a value that is not shown, and is no string.
+func kindOf(v any) fmt.Stringer {
+	return kind(fmt.Sprintf("%T", v))
+}
+
+type kind string
+
+func (k kind) String() string { return "a value of the type " + string(k) }
+
+// moment is a time, or "" for none: a TOML date and time with its offset, or
+// the same in a string.
+type moment struct{ p *time.Time }
+
+func (m moment) set(v any) error {
+	switch v := v.(type) {
+	case time.Time:
+		*m.p = v.UTC()
+		return nil
+	case string:
+		if v == "" {
+			*m.p = time.Time{}
+			return nil
+		}
+		if at, err := time.Parse(time.RFC3339, v); err == nil {
+			*m.p = at.UTC()
+			return nil
+		}
+	}
+	return &mismatch{m.takes(), v}
+}
+
+func (m moment) text() string {
+	if m.p.IsZero() {
+		return `""`
+	}
+	return m.p.Format(time.RFC3339)
+}
+
+func (m moment) takes() string {
+	return "a date and time such as 2027-01-01T00:00:00Z, or \"\" (never)"
+}

@@ -2,11 +2,15 @@ package main
 
 import (
 	"log/slog"
+	"net/netip"
+	"slices"
 	"time"
 
+	"zapcast/access"
 	"zapcast/fanout"
 	"zapcast/httpout"
 	"zapcast/ingest"
+	"zapcast/lineup"
 	rtspserver "zapcast/rtsp/server"
 	"zapcast/tune"
 )
@@ -52,20 +56,60 @@ func orNever(d time.Duration) time.Duration {
 }
 
 // tuneConfig is what the tuner is told.
-func (c *serveConfig) tuneConfig() tune.Config {
-	return tune.Config{Interface: c.iface}
+func (c *serveConfig) tuneConfig(named *lineup.Lineup, log *slog.Logger) tune.Config {
+	return tune.Config{Interface: c.iface, Lineup: named, Silence: c.silence, UserAgent: userAgent(), Logger: log}
+}
+
+// lineupConfig is which channels have names.
+func (c *serveConfig) lineupConfig(log *slog.Logger) lineup.Config {
+	out := lineup.Config{Dir: c.stateDirectory(), UserAgent: userAgent(), Logger: log}
+	for i := range c.channels {
+		out.Channels = append(out.Channels, c.channels[i].entry())
+	}
+	for _, p := range c.playlists {
+		out.Playlists = append(out.Playlists, lineup.Playlist{Source: beside(p.origin, p.source), Refresh: p.refresh})
+	}
+	return out
+}
+
+// userAgent is how the program names itself to servers.
+func userAgent() string {
+	number, _ := buildVersion()
+	return "zapcast/" + number
 }
 
 // httpConfig is what the HTTP front is told.
-func (c *serveConfig) httpConfig(log *slog.Logger) httpout.Config {
+func (s *server) httpConfig(c *serveConfig) httpout.Config {
 	number, _ := buildVersion()
-	return httpout.Config{
+	out := httpout.Config{
 		MaxClients: c.maxClients,
 		Hosts:      c.hosts,
+		Prefix:     c.prefix,
+		Guard:      access.NewGuard(c.accessConfig()),
+		Journal:    s.journal,
+		Reload:     s.reload,
+		Lineup:     s.lineup,
 		CORS:       c.cors,
 		Version:    number,
-		Logger:     log,
+		Logger:     s.log,
 	}
+	for _, network := range c.proxies {
+		out.Proxies = append(out.Proxies, netip.MustParsePrefix(network))
+	}
+	return out
+}
+
+// accessConfig is who may do what.
+func (c *serveConfig) accessConfig() access.Config {
+	out := access.Config{LinkKey: c.linkKey}
+	for _, t := range c.tokens {
+		token := access.Token{Name: t.name, Secret: t.secret, Expires: t.expires}
+		for _, right := range t.rights {
+			token.Rights = append(token.Rights, access.Right(slices.Index(access.Rights, right)))
+		}
+		out.Tokens = append(out.Tokens, token)
+	}
+	return out
 }
 
 // groups is where channels go for RTSP clients who ask for multicast.
