@@ -71,7 +71,7 @@ func TestJournal_manyWriters(t *testing.T) {
 	}
 	wg.Wait()
 	for _, line := range j.Lines(0) {
-		if want := fmt.Sprint(slog.Level(4*int((line.Text[len(line.Text)-1]-'0')%2))); line.Level.String() != want {
+		if want := fmt.Sprint(slog.Level(4 * int((line.Text[len(line.Text)-1]-'0')%2))); line.Level.String() != want {
 			t.Fatalf("got %v for %q", line.Level, line.Text)
 		}
 	}
