@@ -32,6 +32,9 @@ type Config struct {
 	// machine itself administer.
 	Guard *access.Guard
 
+	// Metrics is what the engine counts waiting times in. Default: none are.
+	Metrics *Metrics
+
 	// Journal is the log that /api/log shows. Default: none.
 	Journal *journal.Journal
 

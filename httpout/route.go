@@ -112,6 +112,7 @@ func (s *Server) fixed() map[string]endpoint {
 		"/api/channels":  {right: access.Stream, answer: s.channels},
 		"/api/status":    {right: access.View, answer: s.status},
 		"/api/events":    {right: access.View, answer: s.listen},
+		"/metrics":       {right: access.View, answer: s.metrics},
 		"/api/log":       {right: access.View, answer: s.log},
 		"/api/log-level": {right: access.Admin, post: true, answer: s.setLevel},
 		"/api/reload":    {right: access.Admin, post: true, answer: s.reload},

@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"httpout/page":      {},
 	"tune":              {"failover", "httpin", "ingest", "lineup"},
 	"tune/tunetest":     {"tune"},
-	"httpout":           {"httpout/page", "access", "fanout", "ingest", "journal", "lineup", "tune", "golang.org/x/sys/unix"},
+	"httpout":           {"httpout/page", "access", "fanout", "ingest", "journal", "lineup", "tune", "github.com/VictoriaMetrics/metrics", "golang.org/x/sys/unix"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},

@@ -33,6 +33,7 @@ type server struct {
 	log       *slog.Logger
 	journal   *journal.Journal // behind log, for the page; may be nil
 	reload    func() error     // has the file read again; may be nil
+	metrics   *httpout.Metrics
 	engine    *fanout.Engine
 	lineup    *lineup.Lineup
 	tuner     *tune.Tuner
@@ -55,7 +56,10 @@ func (s *server) open(cfg serveConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.engine, err = fanout.New(cfg.engineConfig(s.log)); err != nil {
+	s.metrics = httpout.NewMetrics()
+	core := cfg.engineConfig(s.log)
+	core.Zapped = s.metrics.Zapped
+	if s.engine, err = fanout.New(core); err != nil {
 		closeAll(fresh)
 		return err
 	}

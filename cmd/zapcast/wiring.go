@@ -86,6 +86,7 @@ func (s *server) httpConfig(c *serveConfig) httpout.Config {
 		Hosts:      c.hosts,
 		Prefix:     c.prefix,
 		Guard:      access.NewGuard(c.accessConfig()),
+		Metrics:    s.metrics,
 		Journal:    s.journal,
 		Reload:     s.reload,
 		Lineup:     s.lineup,
