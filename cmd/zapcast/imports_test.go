@@ -24,6 +24,7 @@ var arrows = map[string][]string{
 	"ingest/ingesttest": {"ingest", "mpegts", "github.com/pion/rtp"},
 	"fcc":               {"fcc/wire", "ingest", "mpegts"},
 	"fcc/wire":          {},
+	"fcc/server":        {"fcc/wire", "ingest", "mpegts", "golang.org/x/sys/unix"},
 	"catchup":           {},
 	"rtsp":              {"ingest", "mpegts", "golang.org/x/sys/unix"},
 	"fanout":            {"ingest", "mpegts", "golang.org/x/sys/unix"},
