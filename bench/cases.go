@@ -15,6 +15,7 @@ type benchCase struct {
 	Mbps    float64 // payload rate of each source
 	Clients int     // client i asks for source i mod Sources
 	Join    bool    `json:",omitempty"`
+	RTSPIn  bool    `json:",omitempty"` // sources are RTSP streams over TCP, for the programs that take them
 	WaitRAP bool    `json:",omitempty"` // join cases: wait for a random-access point, not just a byte
 	RTSP    bool    `json:",omitempty"` // over RTSP, from the programs that have it; the others serve the same load over HTTP
 }
@@ -33,6 +34,7 @@ var cases = []benchCase{
 	{Name: "shared500", Sources: 1, Mbps: 8, Clients: 500},
 	{Name: "rtsp500", Sources: 1, Mbps: 8, Clients: 500, RTSP: true},
 	{Name: "distinct64", Sources: 64, Mbps: 8, Clients: 64},
+	{Name: "rtsp64", Sources: 64, Mbps: 8, Clients: 64, RTSPIn: true},
 	// Waiting times.
 	{Name: "join-latency", Sources: 8, Mbps: 8, Join: true},
 	{Name: "zap", Sources: 8, Mbps: 10, Join: true, WaitRAP: true},
@@ -78,7 +80,11 @@ func (c benchCase) title() string {
 	if c.RTSP {
 		clients += " over RTSP"
 	}
-	return fmt.Sprintf("%s: %s x %g Mbit/s, %s", c.Name, count(c.Sources, "source"), c.Mbps, clients)
+	noun := "source"
+	if c.RTSPIn {
+		noun = "RTSP source"
+	}
+	return fmt.Sprintf("%s: %s x %g Mbit/s, %s", c.Name, count(c.Sources, noun), c.Mbps, clients)
 }
 
 // groupOf is the multicast group of source i. All sources share one port, as

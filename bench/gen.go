@@ -22,6 +22,7 @@ type genConfig struct {
 	Tick       time.Duration
 	MaxSeconds int
 	NoRAI      bool
+	RTSP       bool // be an RTSP server instead of sending to groups
 }
 
 // genStats is what it prints at the end.
@@ -87,7 +88,19 @@ func (b *batch) flush() {
 	b.n = 0
 }
 
-// genSource is one multicast channel.
+// A sender takes datagrams of the sources to those who want them.
+type sender interface {
+	send(src *genSource, n int64)
+	flush()
+}
+
+func (b *batch) send(src *genSource, n int64) {
+	for range n {
+		src.datagram(b.next(&src.addr))
+	}
+}
+
+// genSource is one channel.
 type genSource struct {
 	ts    *tsStream
 	addr  unix.RawSockaddrInet4
@@ -122,6 +135,17 @@ func multicastSocket() (int, error) {
 	return fd, unix.Bind(fd, &unix.SockaddrInet4{Addr: lo})
 }
 
+func newSender(cfg genConfig, st *genStats) (sender, error) {
+	if cfg.RTSP {
+		return newRTSPSender(cfg.Sources, st)
+	}
+	fd, err := multicastSocket()
+	if err != nil {
+		return nil, fmt.Errorf("multicast socket: %w", err)
+	}
+	return newBatch(fd, st), nil
+}
+
 // runGen sends every source at its rate until told to stop.
 func runGen([]string) error {
 	var cfg genConfig
@@ -134,12 +158,11 @@ func runGen([]string) error {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		close(stop)
 	}()
-	fd, err := multicastSocket()
-	if err != nil {
-		return fmt.Errorf("multicast socket: %w", err)
-	}
 	var st genStats
-	b := newBatch(fd, &st)
+	out, err := newSender(cfg, &st)
+	if err != nil {
+		return err
+	}
 	sources := make([]*genSource, cfg.Sources)
 	for i := range sources {
 		pps := cfg.Mbps * 1e6 / 8 / payloadLen
@@ -166,11 +189,11 @@ func runGen([]string) error {
 		}
 		t := float64(now-start) / 1e9
 		for _, s := range sources {
-			for want := int64(t*s.pps + s.phase); s.sent < want; {
-				s.datagram(b.next(&s.addr))
+			if n := int64(t*s.pps+s.phase) - s.sent; n > 0 {
+				out.send(s, n)
 			}
 		}
-		b.flush()
+		out.flush()
 		if due < now-int64(cfg.Tick) {
 			due = now // do not spin through ticks that were missed
 		}

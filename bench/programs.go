@@ -30,8 +30,12 @@ type program struct {
 	URL  string   `json:"url,omitempty"` // defaultURL if empty
 	// RTSPURL is how it is asked over RTSP, and RTSPArgv what it is told besides
 	// then; empty if it has none.
-	RTSPURL    string   `json:"rtsp_url,omitempty"`
-	RTSPArgv   []string `json:"rtsp_argv,omitempty"`
+	RTSPURL  string   `json:"rtsp_url,omitempty"`
+	RTSPArgv []string `json:"rtsp_argv,omitempty"`
+	// SourceURL is how it is asked for source {group} of the RTSP server at {port},
+	// and SourceArgv what it is told besides then; empty if it takes none.
+	SourceURL  string   `json:"source_url,omitempty"`
+	SourceArgv []string `json:"source_argv,omitempty"`
 	Env        []string `json:"env,omitempty"`
 	ConfigName string   `json:"config_name,omitempty"` // file written to {dir}
 	Config     []string `json:"config,omitempty"`      // its lines
@@ -202,6 +206,9 @@ func (p *peer) prepare(dir, iface string, httpPort int, c benchCase) (*launch, e
 	argv, url := p.Argv, p.URL
 	if c.RTSP && p.RTSPURL != "" {
 		argv, url = slices.Concat(argv, p.RTSPArgv), p.RTSPURL
+	}
+	if c.RTSPIn {
+		argv, url = slices.Concat(argv, p.SourceArgv), p.SourceURL
 	}
 	l.url = r.Replace(url)
 	for _, a := range argv {

@@ -47,6 +47,9 @@ func (s *settings) runAll() error {
 					continue
 				}
 				p := s.Peers[(i+round)%len(s.Peers)]
+				if c.RTSPIn && p.SourceURL == "" {
+					continue
+				}
 				s.waitQuiet()
 				t := s.runTrial(p, c, round)
 				res.Trials = append(res.Trials, t)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -82,7 +83,7 @@ func (s *settings) measure(t *trial, p *peer, c benchCase) error {
 	}
 
 	limit := s.timeLimit(c)
-	gen, err := startWorker(s.LoadCPUs, "gen", genConfig{c.Sources, c.Mbps, s.Tick, limit, s.NoRAI})
+	gen, err := startWorker(s.LoadCPUs, "gen", genConfig{c.Sources, c.Mbps, s.Tick, limit, s.NoRAI, c.RTSPIn})
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,11 @@ func (s *settings) readConfig(p *peer, l *launch, c benchCase, limit int) readCo
 	}
 	for i := range max(c.Clients, c.Sources) {
 		src := i % c.Sources
-		cfg.Targets = append(cfg.Targets, target{l.channel(groupOf(src), groupPort), uint32(src)})
+		url := l.channel(groupOf(src), groupPort)
+		if c.RTSPIn {
+			url = l.channel(strconv.Itoa(src), rtspPort)
+		}
+		cfg.Targets = append(cfg.Targets, target{url, uint32(src)})
 	}
 	return cfg
 }

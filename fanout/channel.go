@@ -11,8 +11,8 @@ import (
 type waiter struct {
 	ready    chan error // one answer; room for it is there
 	since    time.Time
-	reserved bool   // it was told to start, and has not yet
-	payload  string // set before the answer
+	reserved bool          // it was told to start, and has not yet
+	source   ingest.Status // set before the answer
 }
 
 // A channel is one source and all who watch it.

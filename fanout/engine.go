@@ -134,8 +134,8 @@ type Lease struct {
 	done    atomic.Bool
 }
 
-// Payload is how the stream is carried: "mp2t-rtp" or "mp2t-direct".
-func (l *Lease) Payload() string { return l.waiter.payload }
+// Source is what the channel's source knew of itself when the lease was given.
+func (l *Lease) Source() ingest.Status { return l.waiter.source }
 
 // Close gives the lease back. It does nothing after Attach, or a second time.
 func (l *Lease) Close() {

@@ -43,7 +43,7 @@ func (c *channel) wakeWaiters() {
 		case c.source == nil:
 			return false
 		case c.startable(w.since):
-			w.payload = c.source.Status().Payload
+			w.source = c.source.Status()
 			w.reserved = true
 			c.reserved++
 			w.ready <- nil

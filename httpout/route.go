@@ -17,14 +17,14 @@ const (
 
 	// exposedHeaders are the response headers that a web player of another
 	// origin may read.
-	exposedHeaders = "R2H-Upstream-Protocol, R2H-Upstream-Payload"
+	exposedHeaders = "R2H-Upstream-Protocol, R2H-Upstream-Payload, R2H-Upstream-Transport, R2H-Playback-Scale, R2H-Playback-Range, R2H-Media-Duration"
 
 	allowedMethods = "GET, HEAD, OPTIONS"
 
 	// preflightSeconds is how long a browser may keep the answer to OPTIONS.
 	preflightSeconds = "86400"
 
-	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /playlist.m3u, /api/status, /api/events, /healthz and the page at /"
+	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /rtsp/HOST/PATH, /playlist.m3u, /api/status, /api/events, /healthz and the page at /"
 )
 
 // ServeHTTP answers one request. It is the handler of the server's own

@@ -35,7 +35,7 @@ func TestServer_badRequests(t *testing.T) {
 		{"GET", "/api", 404, "no such path"},
 		{"GET", "//rtp/239.1.1.1:5000", 404, "no such path"},
 		{"GET", "/rtp/../api/status/x", 400, "multicast address"},
-		{"GET", "/rtsp/192.0.2.1/a", 404, "no such path"},
+		{"GET", "/rtmp/192.0.2.1/a", 404, "no such path"},
 		{"HEAD", "/nothing", 404, ""},
 		{"POST", "/nothing", 404, "no such path"},
 		{"GET", "/rtp", 400, "expected a multicast address"},
@@ -243,7 +243,7 @@ func TestServer_CORS(t *testing.T) {
 		response, _ = f.request("HEAD", target, "Connection: close")
 		check(response, map[string]string{
 			"Access-Control-Allow-Origin":   "https://page.example",
-			"Access-Control-Expose-Headers": "R2H-Upstream-Protocol, R2H-Upstream-Payload",
+			"Access-Control-Expose-Headers": "R2H-Upstream-Protocol, R2H-Upstream-Payload, R2H-Upstream-Transport, R2H-Playback-Scale, R2H-Playback-Range, R2H-Media-Duration",
 		})
 	}
 	f.feed("239.1.1.1:5000")

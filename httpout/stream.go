@@ -2,12 +2,16 @@ package httpout
 
 import (
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"zapcast/access"
 	"zapcast/fanout"
+	"zapcast/ingest"
 	"zapcast/tune"
 )
 
@@ -27,14 +31,26 @@ const (
 // stream answers GET and HEAD on a stream's path. HEAD opens nothing. GET waits
 // until the stream can start, then the connection is the engine's.
 func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, v *visit, received time.Time) error {
-	channel, err := s.tuner.Channel(r.Context(), v.path)
+	channel, err := s.tuner.Channel(r.Context(), v.path, r.UserAgent())
 	if err != nil {
 		return err
 	}
 	if len(channel.Ignored) > 0 {
 		config.Logger.Info("parameters ignored", "client", r.RemoteAddr, "parameters", strings.Join(channel.Ignored, "; "))
 	}
+	if channel.OnlyDescribe {
+		return s.duration(config, w, r, channel)
+	}
 	if r.Method == http.MethodHead {
+		if channel.Describe != nil {
+			d, err := channel.Describe(r.Context())
+			if err != nil {
+				return s.openFailed(config, r, channel.Key, err)
+			}
+			if d.Duration > 0 {
+				w.Header().Set("R2H-Media-Duration", seconds(d.Duration))
+			}
+		}
 		header := w.Header()
 		header.Set("Content-Type", streamType)
 		header.Set("Connection", "close")
@@ -73,12 +89,28 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 		return err
 	}
 	viewer.Conn = c.detach()
-	viewer.Header = streamHeader(r, config.CORS, channel.Protocol, lease.Payload())
+	viewer.Header = streamHeader(r, config.CORS, channel.Protocol, lease.Source())
 	if err := lease.Attach(viewer); err != nil {
 		config.Logger.Debug("viewer lost at the start", "client", viewer.Client, "channel", channel.Key, "err", err)
 	}
 	return nil
 }
+
+// duration answers with the length of a recording.
+func (s *Server) duration(config *Config, w http.ResponseWriter, r *http.Request, channel tune.Channel) error {
+	d, err := channel.Describe(r.Context())
+	if err == nil && d.Duration == 0 {
+		err = tune.Refuse(http.StatusServiceUnavailable, "%s: the server tells no duration", channel.Key)
+	}
+	if err != nil {
+		return s.openFailed(config, r, channel.Key, err)
+	}
+	answer(config, w, r, http.StatusOK, "application/json", []byte(`{"duration": "`+seconds(d.Duration)+"\"}\n"))
+	return nil
+}
+
+// seconds writes a duration as players read it.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
 
 // openFailed makes the answer to a viewer out of the reason why a channel did
 // not open.
@@ -103,7 +135,7 @@ func (s *Server) openFailed(config *Config, r *http.Request, key string, err err
 
 // streamHeader is the response header of a stream, whole. There is no length:
 // the body ends with the connection.
-func streamHeader(r *http.Request, cors, protocol, payload string) []byte {
+func streamHeader(r *http.Request, cors, protocol string, source ingest.Status) []byte {
 	var b strings.Builder
 	line := func(key, value string) {
 		b.WriteString(key + ": " + value + "\r\n")
@@ -119,8 +151,11 @@ func streamHeader(r *http.Request, cors, protocol, payload string) []byte {
 	line("Connection", "close")
 	line("Cache-Control", noCache)
 	line("R2H-Upstream-Protocol", protocol)
-	if payload != "" {
-		line("R2H-Upstream-Payload", payload)
+	if source.Payload != "" {
+		line("R2H-Upstream-Payload", source.Payload)
+	}
+	if session := source.Session; session != nil {
+		sessionHeader(session, line)
 	}
 	if cors != "" {
 		line("Access-Control-Allow-Origin", cors)
@@ -128,6 +163,21 @@ func streamHeader(r *http.Request, cors, protocol, payload string) []byte {
 	}
 	b.WriteString("\r\n")
 	return []byte(b.String())
+}
+
+// sessionHeader writes what an upstream server said of its session, as far as
+// it can be said in a header.
+func sessionHeader(s *ingest.SessionStatus, line func(key, value string)) {
+	line("R2H-Upstream-Transport", s.Transport)
+	if scale, err := strconv.ParseFloat(s.Scale, 64); err == nil && !math.IsInf(scale, 0) && !math.IsNaN(scale) {
+		line("R2H-Playback-Scale", s.Scale)
+	}
+	if s.Range != "" && !strings.ContainsFunc(s.Range, unicode.IsControl) {
+		line("R2H-Playback-Range", s.Range)
+	}
+	if s.Duration > 0 {
+		line("R2H-Media-Duration", seconds(s.Duration))
+	}
 }
 
 // clientName is a peer's address for logs and status.

@@ -83,7 +83,8 @@ type Status struct {
 	LastData      time.Time // zero before the first TS packet
 	Warnings      []string  // what an operator should know, in plain words
 
-	FCC *FCCStatus // nil: fast channel change was not asked for
+	Session *SessionStatus // nil: no server is asked
+	FCC     *FCCStatus     // nil: fast channel change was not asked for
 }
 
 // What a stream began with.
@@ -91,6 +92,14 @@ const (
 	StartBurst     = "burst"     // of fast channel change
 	StartMulticast = "multicast" // the group alone
 )
+
+// SessionStatus is what a server says of the session that it serves.
+type SessionStatus struct {
+	Transport string        // how the media comes: "tcp-interleaved", "udp" or "multicast"
+	Scale     string        // of the playback, as the server writes it; empty: not told
+	Range     string        // the same of the part that is played
+	Duration  time.Duration // of a recording; 0: open-ended or not told
+}
 
 // FCCStatus is a snapshot of one fast channel change. Times count from the
 // source's opening and are zero until then.

@@ -29,6 +29,10 @@ func (m *machine) received(msg message, now time.Time) {
 		m.unauthorized(msg, now)
 	case msg.status >= 300 && msg.status < 400:
 		m.redirect(msg, now)
+	case msg.status == statusBadRequest && m.state == setup && !m.standard:
+		// A server that cannot read the vendors' transports, and hangs up now.
+		m.standard = true
+		m.dial(m.url, now)
 	case msg.status == statusUnsupportedTransport && m.state == setup:
 		m.alternative(msg, now)
 	case msg.status != 200 && m.state == options && optional(msg.status):
@@ -152,9 +156,9 @@ func (m *machine) unauthorized(msg message, now time.Time) {
 		m.end(fail(statusUnauthorized, "%s: %s answered %s: credentials are not handed on to the host of a redirect", m.url, method, statusText(msg)))
 	case user == "":
 		m.end(fail(statusUnauthorized, "%s: %s answered %s: credentials are needed (rtsp://USER:PASSWORD@HOST/...)", m.url, method, statusText(msg)))
-	case c == nil:
+	case c == nil && m.auths == 0:
 		m.end(fail(statusUnauthorized, "%s: %s answered %s and asks for neither Basic nor Digest", m.url, method, statusText(msg)))
-	case m.auths >= maxAuth || m.auths > 0 && c.nonce == m.challenge.nonce && !c.stale:
+	case c == nil || m.auths >= maxAuth || m.auths > 0 && c.nonce == m.challenge.nonce && !c.stale:
 		m.end(fail(statusUnauthorized, "%s: %s answered %s: the credentials of user %s were refused", m.url, method, statusText(msg), quote(user)))
 	default:
 		m.challenge = c
@@ -203,7 +207,7 @@ func (m *machine) redirect(msg message, now time.Time) {
 
 // alternative offers one transport at a time to a server that refuses the list.
 func (m *machine) alternative(msg message, now time.Time) {
-	if m.retry++; m.retry > len(offers(m.cfg.Transports, m.ports, "")) {
+	if m.retry++; m.retry > len(offers(m.cfg.Transports, m.ports, "", m.standard)) {
 		m.end(fail(msg.status, "%s: SETUP answered %s to every transport offered (%s)", m.url, statusText(msg), strings.Join(m.cfg.Transports, ", ")))
 		return
 	}

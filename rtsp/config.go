@@ -39,6 +39,10 @@ type Config struct {
 	// but loopback, link-local, multicast and unspecified ones.
 	Allow []netip.Prefix
 
+	// Interface is where groups are joined that a server sends to, unless the
+	// request names another. Default: empty, the routing table's choice.
+	Interface string
+
 	// Plain reads with a goroutine for each session where there is a faster way.
 	Plain bool
 

@@ -21,6 +21,7 @@ func (e *Error) Error() string { return e.Reason }
 
 // Status codes that mean something to a session.
 const (
+	statusBadRequest           = 400
 	statusUnauthorized         = 401
 	statusForbidden            = 403
 	statusNotFound             = 404

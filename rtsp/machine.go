@@ -38,6 +38,7 @@ type machine struct {
 	deadline time.Time // of its answer
 	auths    int       // how often that request was sent again with credentials
 	retry    int       // 461: the single alternative that is tried, from 1
+	standard bool      // 400: only transports of RFC 2326 are offered
 
 	challenge *challenge
 	session   string
@@ -273,7 +274,7 @@ func (m *machine) sendSetup(now time.Time) {
 	if m.mapped.IsValid() {
 		ports = [2]uint16{m.mapped.Port(), m.mapped.Port() + 1}
 	}
-	list := offers(m.cfg.Transports, ports, client)
+	list := offers(m.cfg.Transports, ports, client, m.standard)
 	if len(list) == 0 {
 		m.end(fail(0, "%s: no UDP ports to be had, and UDP is the only transport allowed", m.url))
 		return

@@ -1,6 +1,7 @@
 package rtsp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -41,7 +42,7 @@ func (c *Client) source(receiver ingest.Receiver, s *session, r Request) (*Sourc
 	buf := c.scratchOf(receiver)
 	switch s.m.transport.way {
 	case OverMulticast:
-		spec, err := s.m.flowSpec(r.Interface)
+		spec, err := s.m.flowSpec(cmp.Or(r.Interface, s.cfg.Interface))
 		if err != nil {
 			return nil, err
 		}
@@ -231,6 +232,7 @@ func (s *Source) Status() ingest.Status {
 	if m.redirects > 0 {
 		st.Source = m.entry.String()
 	}
+	st.Session = &ingest.SessionStatus{Transport: s.Transport(), Scale: m.scale, Range: m.played, Duration: m.sdp.duration}
 	if s.request.Interface != "" {
 		st.Interface = s.request.Interface
 	}

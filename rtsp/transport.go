@@ -3,6 +3,7 @@ package rtsp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,8 +18,9 @@ const (
 // offers are the alternatives for one SETUP, by way, in the order of ways. The
 // spellings are those that operators' set-top boxes send; docs/rtsp.md lists
 // them. ports are the client's RTP and RTCP port, 0: there are none. client is
-// its address where the server wants to be told, as servers of ZTE do.
-func offers(ways []string, ports [2]uint16, client string) (list []string) {
+// its address where the server wants to be told, as servers of ZTE do. With
+// standard, only what RFC 2326 knows is offered.
+func offers(ways []string, ports [2]uint16, client string, standard bool) (list []string) {
 	for _, way := range ways {
 		switch {
 		case way == OverTCP:
@@ -35,6 +37,9 @@ func offers(ways []string, ports [2]uint16, client string) (list []string) {
 		case way == OverMulticast:
 			list = append(list, "MP2T/RTP/UDP;multicast", "MP2T/UDP;multicast", "RTP/AVP;multicast")
 		}
+	}
+	if standard {
+		list = slices.DeleteFunc(list, func(offer string) bool { return !strings.HasPrefix(offer, "RTP/") })
 	}
 	return list
 }

@@ -259,7 +259,7 @@ func TestVendorPunch(t *testing.T) {
 }
 
 func TestOffers(t *testing.T) {
-	got := offers([]string{OverUDP, OverTCP}, [2]uint16{10000, 10001}, "192.0.2.7")
+	got := offers([]string{OverUDP, OverTCP}, [2]uint16{10000, 10001}, "192.0.2.7", false)
 	want := []string{
 		"MP2T/RTP/UDP;unicast;client_address=192.0.2.7;client_port=10000-10001;mode=PLAY",
 		"MP2T/UDP;unicast;client_address=192.0.2.7;client_port=10000-10001;mode=PLAY",
@@ -271,7 +271,7 @@ func TestOffers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := offers([]string{OverTCP, OverUDP}, [2]uint16{}, ""); len(got) != 3 {
+	if got := offers([]string{OverTCP, OverUDP}, [2]uint16{}, "", false); len(got) != 3 {
 		t.Errorf("without ports: got %q, want TCP alone", got)
 	}
 }

@@ -31,9 +31,9 @@ func (t *Tuner) find(path string) (lineup.Found, bool) {
 	return l.Table().Find(path)
 }
 
-// named returns the channel of a name. One whose only source is a group is the
-// group's own: whoever asks for that by its address watches the same channel.
-func (t *Tuner) named(ctx context.Context, found lineup.Found) (Channel, error) {
+// named returns the channel of a name. One whose only source is a group or an RTSP
+// URL is that: whoever asks for it by its address watches the same channel.
+func (t *Tuner) named(ctx context.Context, found lineup.Found, agent string) (Channel, error) {
 	config := t.config.Load()
 	c := found.Channel
 	sources, key := c.Sources, "/"+c.Path
@@ -47,8 +47,8 @@ func (t *Tuner) named(ctx context.Context, found lineup.Found) (Channel, error) 
 	} else {
 		failing.Switch = c.Switch
 	}
-	if path, ok := streamPath(sources[0]); ok && len(sources) == 1 && sources[0].Scheme() == "rtp" {
-		return t.Channel(ctx, path)
+	if path, ok := streamPath(sources[0]); ok && len(sources) == 1 {
+		return t.Channel(ctx, path, agent)
 	}
 	upstreams := make([]failover.Upstream, len(sources))
 	for i, s := range sources {
@@ -106,7 +106,7 @@ func (t *Tuner) opener(s lineup.Source) func(ingest.Receiver) (ingest.Source, er
 	return func(r ingest.Receiver) (ingest.Source, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 		defer cancel()
-		c, err := t.Channel(ctx, path)
+		c, err := t.Channel(ctx, path, "")
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 func TestTuner_channel(t *testing.T) {
 	f := func(target, configured, want string) {
 		t.Helper()
-		channel, err := tune.New(tune.Config{Interface: configured}, tunetest.Resolver()).Channel(t.Context(), target)
+		channel, err := tune.New(tune.Config{Interface: configured}, tunetest.Resolver()).Channel(t.Context(), target, "")
 		if err != nil {
 			var refused *tune.StatusError
 			if !errors.As(err, &refused) || refused.Code != 400 || want == "" || !strings.Contains(err.Error(), want) {
@@ -58,7 +58,7 @@ func TestTuner_nameServerThatDoesNotAnswer(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		start := time.Now()
-		channel, err := tune.New(tune.Config{}, r).Channel(t.Context(), "/rtp/dead.example@news.example:5000")
+		channel, err := tune.New(tune.Config{}, r).Channel(t.Context(), "/rtp/dead.example@news.example:5000", "")
 		if err == nil || !strings.Contains(err.Error(), "cannot resolve") {
 			t.Errorf("got %v, %v, want an error", channel.Key, err)
 		}

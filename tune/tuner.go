@@ -20,6 +20,7 @@ import (
 
 	"zapcast/ingest"
 	"zapcast/lineup"
+	"zapcast/rtsp"
 )
 
 // Config holds the settings of a Tuner. The zero value works.
@@ -27,6 +28,9 @@ type Config struct {
 	// Interface is the name of the network interface to join groups on where a
 	// request names none. Default: empty, the routing table's choice.
 	Interface string
+
+	// RTSP opens /rtsp/ URLs. Default: nil, there are none.
+	RTSP *rtsp.Client
 
 	// Lineup knows the channels that have names. Default: none.
 	Lineup *lineup.Lineup
@@ -80,6 +84,13 @@ type Channel struct {
 	// fault, or the upstream's word for him.
 	Open func(ingest.Receiver) (ingest.Source, error)
 
+	// Describe asks the upstream about the stream and plays nothing; nil where
+	// there is nobody to ask. Errors are as with Open.
+	Describe func(context.Context) (Description, error)
+
+	// OnlyDescribe says that the viewer wants no more than the description.
+	OnlyDescribe bool
+
 	// Ignored says in plain words which parameters of the request were left
 	// aside, and why.
 	Ignored []string
@@ -88,6 +99,9 @@ type Channel struct {
 // Stream reports whether path, query included, is in the grammar's realm or
 // names a channel. What does neither may have another meaning to a front.
 func (t *Tuner) Stream(path string) bool {
+	if _, ok := cutRTSP(path); ok {
+		return true
+	}
 	if _, ok := cutStream(path); ok {
 		return true
 	}
@@ -96,11 +110,15 @@ func (t *Tuner) Stream(path string) bool {
 }
 
 // Channel returns the channel that path means, looking up the names in it until
-// ctx ends. It opens nothing. Every error is a *StatusError.
-func (t *Tuner) Channel(ctx context.Context, path string) (Channel, error) {
+// ctx ends. agent is the viewer's User-Agent, or empty: it may tell his zone, for
+// times without one. It opens nothing. Every error is a *StatusError.
+func (t *Tuner) Channel(ctx context.Context, path, agent string) (Channel, error) {
+	if url, ok := cutRTSP(path); ok {
+		return t.rtspChannel(url, agent, time.Now())
+	}
 	if _, ok := cutStream(path); !ok {
 		if found, ok := t.find(path); ok {
-			return t.named(ctx, found)
+			return t.named(ctx, found, agent)
 		}
 	}
 	target, err := Parse(path)

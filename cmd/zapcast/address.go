@@ -55,6 +55,28 @@ func validPassword(s string) bool {
 	return len(s) <= 200 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
+// validSTUN checks the address of a STUN server.
+func validSTUN(s string) bool {
+	host := s
+	if h, port, err := net.SplitHostPort(s); err == nil {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return false
+		}
+		host = h
+	}
+	_, ok := normalHost(host)
+	return s == "" || ok
+}
+
+// validTransport checks a way in which media may come.
+func validTransport(s string) (string, bool) { return s, s == "tcp" || s == "udp" || s == "multicast" }
+
+// validAgent checks a User-Agent: it stands in a header.
+func validAgent(s string) bool {
+	return s != "" && len(s) <= 200 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
 // normalHost checks a host name or a literal address (an IPv6 one with or
 // without brackets) and returns it in lower case and without brackets.
 func normalHost(s string) (string, bool) {

@@ -35,14 +35,14 @@ var arrows = map[string][]string{
 	"lineup":            {"failover", "playlist"},
 	"playlist":          {"golang.org/x/text/encoding/simplifiedchinese"},
 	"httpout/page":      {},
-	"tune":              {"failover", "httpin", "ingest", "lineup"},
+	"tune":              {"catchup", "rtsp", "failover", "httpin", "ingest", "lineup"},
 	"tune/tunetest":     {"tune"},
 	"httpout":           {"httpout/page", "access", "fanout", "ingest", "journal", "lineup", "tune", "github.com/VictoriaMetrics/metrics", "golang.org/x/sys/unix"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
 	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6", "golang.org/x/sys/unix"},
-	"cmd/zapcast":       {"access", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
+	"cmd/zapcast":       {"rtsp", "access", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }
 
 // moduleImports lists the imports of every package of the module, by folder,

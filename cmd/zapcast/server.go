@@ -15,6 +15,7 @@ import (
 	"zapcast/httpout"
 	"zapcast/journal"
 	"zapcast/lineup"
+	"zapcast/rtsp"
 	rtspserver "zapcast/rtsp/server"
 	"zapcast/tune"
 )
@@ -39,6 +40,7 @@ type server struct {
 	tuner     *tune.Tuner
 	http      *httpout.Server
 	rtsp      *rtspserver.Server
+	sources   *rtsp.Client
 	listeners map[endpoint]net.Listener
 	serving   sync.WaitGroup // one per listener
 }
@@ -64,7 +66,8 @@ func (s *server) open(cfg serveConfig) (err error) {
 		return err
 	}
 	s.lineup = lineup.Open(cfg.lineupConfig(s.log))
-	s.tuner = tune.New(cfg.tuneConfig(s.lineup, s.log), tune.System())
+	s.sources = rtsp.NewClient(cfg.rtspSourceConfig(s.log))
+	s.tuner = tune.New(cfg.tuneConfig(s.lineup, s.sources, s.log), tune.System())
 	s.http = httpout.New(s.httpConfig(&cfg), s.engine, s.tuner)
 	s.rtsp = rtspserver.New(s.rtspConfig(), s.engine, s.tuner)
 	s.serve(fresh)
@@ -154,7 +157,8 @@ func (s *server) reconfigure(next serveConfig) error {
 	s.cfg = next
 	s.engine.Reconfigure(next.engineConfig(s.log))
 	s.lineup.Reconfigure(next.lineupConfig(s.log))
-	s.tuner.Reconfigure(next.tuneConfig(s.lineup, s.log))
+	s.sources.Reconfigure(next.rtspSourceConfig(s.log))
+	s.tuner.Reconfigure(next.tuneConfig(s.lineup, s.sources, s.log))
 	s.http.Reconfigure(s.httpConfig(&next))
 	s.rtsp.Reconfigure(s.rtspConfig())
 	s.serve(fresh)
@@ -226,6 +230,7 @@ func (s *server) close() error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = nil // requests that still wait for a stream end with the engine
 	}
+	s.sources.Close()
 	err = errors.Join(err, s.engine.Close())
 	s.rtsp.Wait()
 	s.serving.Wait()

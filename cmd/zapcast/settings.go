@@ -30,6 +30,7 @@ var sections = []section{
 	{"", "What every installation may want to set."},
 	{"multicast", "How streams are joined and received."},
 	{"memory", "How much of the streams is kept for instant starts."},
+	{"rtsp-sources", "How RTSP servers are asked for streams (`/rtsp/HOST[:PORT]/PATH`)."},
 	{"viewer", "How one viewer is served."},
 	{"http", "Who may ask."},
 	{"rtsp", "Channels over RTSP: `rtsp://HOST:PORT/rtp/GROUP:PORT`, every channel that HTTP has. Off unless `listen` is set."},
@@ -126,6 +127,53 @@ var settings = []setting{
 		doc: "Memory for the history of one channel, which reaches back to its last random-access point. " +
 			"2 s of a 20 Mbit/s stream are 5 MB. At most memory.history.",
 		value: func(c *serveConfig) value { return size{&c.channelHistory, 256 * kib, 1 << 40} },
+	},
+	{
+		key: "rtsp-sources.transports", initial: []any{"tcp", "udp"},
+		doc: "Ways in which media may come, in the order in which they are offered: `tcp` (on the control connection), `udp`, `multicast`.",
+		value: func(c *serveConfig) value {
+			return texts{&c.rtspTransports, 1, `"tcp", "udp" or "multicast"`, validTransport}
+		},
+	},
+	{
+		key: "rtsp-sources.allow", flag: "rtsp-allow", param: "NETWORK", initial: []any{},
+		doc: "Networks that servers may be in, such as `10.0.0.0/8`. Empty: every address but those of this host and of the link. " +
+			"It is looked at again after each redirect.",
+		value: func(c *serveConfig) value {
+			return texts{&c.rtspAllow, 0, `a network such as "10.0.0.0/8"`, normalNetwork}
+		},
+	},
+	{
+		key: "rtsp-sources.user-agent", initial: "zapcast",
+		doc:   "What servers are told that asks; some let in only the programs that they know.",
+		value: func(c *serveConfig) value { return text{&c.rtspAgent, "one line of printable characters", validAgent} },
+	},
+	{
+		key: "rtsp-sources.stun", initial: "",
+		doc: "STUN server (`HOST[:PORT]`) that tells the address that UDP media is to be sent to, for a client behind NAT. Empty: none is asked.",
+		value: func(c *serveConfig) value {
+			return text{&c.rtspSTUN, `HOST or HOST:PORT, or ""`, validSTUN}
+		},
+	},
+	{
+		key: "rtsp-sources.vendor-nat", initial: true,
+		doc:   "Send the headers and the packet by which servers of ZTE find a client behind NAT. Others do not mind them.",
+		value: func(c *serveConfig) value { return truth{&c.rtspVendor} },
+	},
+	{
+		key: "rtsp-sources.trust-redirects", initial: false,
+		doc:   "Let a redirect take credentials to another host, and a session from rtsps to rtsp.",
+		value: func(c *serveConfig) value { return truth{&c.rtspTrust} },
+	},
+	{
+		key: "rtsp-sources.insecure", initial: false,
+		doc:   "Accept any certificate of a rtsps server.",
+		value: func(c *serveConfig) value { return truth{&c.rtspInsecure} },
+	},
+	{
+		key: "rtsp-sources.timeout", initial: "3s",
+		doc:   "How long a server may take to accept a connection, for each answer, and for the first media.",
+		value: func(c *serveConfig) value { return duration{&c.rtspTimeout, 500 * time.Millisecond, time.Minute, ""} },
 	},
 	{
 		key: "viewer.lag", initial: "10s",
@@ -257,6 +305,15 @@ type serveConfig struct {
 
 	history        int64
 	channelHistory int64
+
+	rtspTransports []string
+	rtspAllow      []string
+	rtspAgent      string
+	rtspSTUN       string
+	rtspVendor     bool
+	rtspTrust      bool
+	rtspInsecure   bool
+	rtspTimeout    time.Duration
 
 	lag       time.Duration
 	lagBytes  int64

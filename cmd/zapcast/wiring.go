@@ -11,6 +11,7 @@ import (
 	"zapcast/httpout"
 	"zapcast/ingest"
 	"zapcast/lineup"
+	"zapcast/rtsp"
 	rtspserver "zapcast/rtsp/server"
 	"zapcast/tune"
 )
@@ -56,8 +57,28 @@ func orNever(d time.Duration) time.Duration {
 }
 
 // tuneConfig is what the tuner is told.
-func (c *serveConfig) tuneConfig(named *lineup.Lineup, log *slog.Logger) tune.Config {
-	return tune.Config{Interface: c.iface, Lineup: named, Silence: c.silence, UserAgent: userAgent(), Logger: log}
+func (c *serveConfig) tuneConfig(named *lineup.Lineup, client *rtsp.Client, log *slog.Logger) tune.Config {
+	return tune.Config{Interface: c.iface, RTSP: client, Lineup: named, Silence: c.silence, UserAgent: userAgent(), Logger: log}
+}
+
+// rtspSourceConfig is what the client of RTSP servers is told.
+func (c *serveConfig) rtspSourceConfig(log *slog.Logger) rtsp.Config {
+	cfg := rtsp.Config{
+		Transports:     c.rtspTransports,
+		Agent:          c.rtspAgent,
+		STUN:           c.rtspSTUN,
+		NoVendor:       !c.rtspVendor,
+		TrustRedirects: c.rtspTrust,
+		SkipVerify:     c.rtspInsecure,
+		Interface:      c.iface,
+		Plain:          c.plain,
+		Timeout:        c.rtspTimeout,
+		Logger:         log,
+	}
+	for _, network := range c.rtspAllow {
+		cfg.Allow = append(cfg.Allow, netip.MustParsePrefix(network)) // the setting has checked it
+	}
+	return cfg
 }
 
 // lineupConfig is which channels have names.
