@@ -154,8 +154,13 @@ type Viewer struct {
 	Agent     string    // the program that he uses, as it calls itself
 	Requested time.Time // when he asked; waiting times count from here
 	Done      func()    // called once when he is gone, if not nil; must not block
-	Framing   Framing   // cuts the stream into frames; nil: it is sent as it is
-	Control   Control   // speaks with him, between frames; nil: nobody listens
+
+	// Ended is told once, when a viewer who was attached is gone, what he came
+	// to. It must not block. Nil: nobody.
+	Ended func(ViewerStatus)
+
+	Framing Framing // cuts the stream into frames; nil: it is sent as it is
+	Control Control // speaks with him, between frames; nil: nobody listens
 }
 
 // Attach hands a viewer over: the engine owns his connection from now on, also

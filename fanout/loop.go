@@ -389,6 +389,9 @@ func (l *loop) drop(v *viewer, reason string) {
 	l.log.Info("viewer ended", "client", v.info.Client, "channel", c.key, "reason", reason, "bytes", v.bytes,
 		"duration", l.now.Sub(v.began).Round(time.Millisecond), "skips", v.skips)
 	l.past.Sent += v.bytes
+	if v.info.Ended != nil {
+		v.info.Ended(v.status())
+	}
 	l.end(v)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"zapcast/access"
+	"zapcast/accesslog"
 	"zapcast/journal"
 	"zapcast/lineup"
 )
@@ -31,6 +32,9 @@ type Config struct {
 	// Guard says who may do what. Default: everybody may play and view, and the
 	// machine itself administer.
 	Guard *access.Guard
+
+	// Access is the access log. Default: none.
+	Access *accesslog.Log
 
 	// Metrics is what the engine counts waiting times in. Default: none are.
 	Metrics *Metrics

@@ -42,7 +42,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Access-Control-Allow-Origin", config.CORS)
 		header.Set("Access-Control-Expose-Headers", exposedHeaders)
 	}
+	var written *recorder
+	if config.Access.On() {
+		written = &recorder{ResponseWriter: w}
+		w = written
+	}
 	v, r, err := s.receive(config, r)
+	if written != nil {
+		defer func() { written.record(config.Access, r, v, received) }()
+	}
 	if err == nil {
 		err = s.route(config, w, r, v, received)
 	}

@@ -88,6 +88,7 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 		viewer.Done()
 		return err
 	}
+	viewer.Ended = recordStream(config.Access, w, r, v, received)
 	viewer.Conn = c.detach()
 	viewer.Header = streamHeader(r, config.CORS, channel.Protocol, lease.Source())
 	if err := lease.Attach(viewer); err != nil {

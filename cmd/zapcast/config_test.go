@@ -26,7 +26,7 @@ func TestLoad_faults(t *testing.T) {
 		{"unknown key", "\nlisten-on = 3\n", `zapcast.toml:2:1: listen-on: unknown key, expected one of ` + knownIn(nil)[len("one of "):]},
 		{"unknown key in a table", "[viewer]\n  lagg = \"1s\"\n", `zapcast.toml:2:3: viewer.lagg: unknown key, expected one of lag, lag-bytes, slow, flush, start-wait`},
 		{"unknown dotted key", "viewer.lagg = 1", `zapcast.toml:1:1: viewer.lagg: unknown key, expected one of lag, lag-bytes, slow, flush, start-wait`},
-		{"unknown key in an inline table", "http = { hosts = [],\n cors = \"\", ports = 1 }", `zapcast.toml:2:13: http.ports: unknown key, expected one of hosts, cors, prefix, proxies, link-key`},
+		{"unknown key in an inline table", "http = { hosts = [],\n cors = \"\", ports = 1 }", `zapcast.toml:2:13: http.ports: unknown key, expected one of hosts, cors, prefix, proxies, access-log, access-format, link-key`},
 		{"unknown table", "[multicats]\nlinger = \"1s\"", `zapcast.toml:1:2: multicats: unknown key, expected one of ` + knownIn(nil)[len("one of "):]},
 		{"key of another table", "[viewer]\nlinger = \"1s\"", `zapcast.toml:2:1: viewer.linger: unknown key, expected one of lag, lag-bytes, slow, flush, start-wait`},
 		{"quoted key with a dot", `"viewer.lag" = "1s"`, `zapcast.toml:1:1: "viewer.lag": unknown key, expected one of ` + knownIn(nil)[len("one of "):]},

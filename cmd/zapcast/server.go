@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"zapcast/accesslog"
 	"zapcast/fanout"
 	"zapcast/httpout"
 	"zapcast/journal"
@@ -35,6 +36,7 @@ type server struct {
 	journal   *journal.Journal // behind log, for the page; may be nil
 	reload    func() error     // has the file read again; may be nil
 	metrics   *httpout.Metrics
+	accesses  accesslog.Log
 	engine    *fanout.Engine
 	lineup    *lineup.Lineup
 	tuner     *tune.Tuner
@@ -57,6 +59,10 @@ func (s *server) open(cfg serveConfig) (err error) {
 	fresh, err := s.openListeners(cfg)
 	if err != nil {
 		return err
+	}
+	if err := s.accesses.Open(cfg.accessLog, cfg.accessFormat); err != nil {
+		closeAll(fresh)
+		return cfg.fault("http.access-log", err)
 	}
 	s.metrics = httpout.NewMetrics()
 	core := cfg.engineConfig(s.log)
@@ -154,6 +160,9 @@ func (s *server) reconfigure(next serveConfig) error {
 	if err != nil {
 		return err
 	}
+	if err := s.accesses.Open(next.accessLog, next.accessFormat); err != nil {
+		s.log.Error("access log not opened; the old one stays", "err", next.fault("http.access-log", err))
+	}
 	s.cfg = next
 	s.engine.Reconfigure(next.engineConfig(s.log))
 	s.lineup.Reconfigure(next.lineupConfig(s.log))
@@ -235,5 +244,5 @@ func (s *server) close() error {
 	s.rtsp.Wait()
 	s.serving.Wait()
 	s.lineup.Close()
-	return err
+	return errors.Join(err, s.accesses.Open("", accesslog.Combined))
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"zapcast/accesslog"
 )
 
 // A setting is one thing that can be set. The table of settings is the only
@@ -231,6 +233,18 @@ var settings = []setting{
 		},
 	},
 	{
+		key: "http.access-log", initial: "",
+		doc:   "File to which a line is written for each request, and for each stream when it ends. SIGHUP opens it anew. Empty: none.",
+		value: func(c *serveConfig) value { return text{&c.accessLog, "an absolute path", emptyOr(filepath.IsAbs)} },
+	},
+	{
+		key: "http.access-format", initial: accesslog.Combined,
+		doc: "Format of these lines, in the manner of nginx, or `json` for an object with every variable. docs/access.md lists them.",
+		value: func(c *serveConfig) value {
+			return text{&c.accessFormat, `a format such as "$remote_addr $status", or "json"`, func(s string) bool { return accesslog.Check(s) == nil }}
+		},
+	},
+	{
 		key: "http.link-key", initial: "",
 		doc:   "Secret that signs links to streams (`zapcast link`), 16 bytes at least. Another one makes the links given out worthless. Empty: there are none.",
 		value: func(c *serveConfig) value { return secret{&c.linkKey, 16, true} },
@@ -327,6 +341,8 @@ type serveConfig struct {
 	prefix  string
 	proxies []string
 	linkKey string
+
+	accessLog, accessFormat string
 
 	rtspListen   []string
 	rtspUser     string

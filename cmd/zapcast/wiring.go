@@ -108,6 +108,7 @@ func (s *server) httpConfig(c *serveConfig) httpout.Config {
 		Prefix:     c.prefix,
 		Guard:      access.NewGuard(c.accessConfig()),
 		Metrics:    s.metrics,
+		Access:     &s.accesses,
 		Journal:    s.journal,
 		Reload:     s.reload,
 		Lineup:     s.lineup,
