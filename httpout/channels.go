@@ -3,6 +3,7 @@ package httpout
 import (
 	"encoding/json"
 	"hash/crc64"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -111,6 +112,16 @@ func (s *Server) playlist(w http.ResponseWriter, r *http.Request) error {
 	}
 	visit := visitOf(r)
 	view := lineup.View{Base: visit.base(), Query: visit.query(), Group: values.Get("group")}
+	switch format := values.Get("format"); {
+	case format == "" || format == "http":
+	case format != "rtsp":
+		return tune.Refuse(http.StatusBadRequest, "expected format=http or format=rtsp, found %s", tune.Quote(format))
+	case config.RTSPPort == 0:
+		return tune.Refuse(http.StatusNotFound, "no RTSP listener: rtsp.listen is not set")
+	default: // RTSP has neither prefix nor tokens
+		host := hostName(visit.host)
+		view.Base, view.Query = "rtsp://"+net.JoinHostPort(host, strconv.Itoa(int(config.RTSPPort))), ""
+	}
 	switch labels := values.Get("labels"); labels {
 	case "", "1", "all":
 	case "0", "none":

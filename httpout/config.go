@@ -45,6 +45,10 @@ type Config struct {
 	// Reload applies the configuration file again. Default: there is none.
 	Reload func() error
 
+	// RTSPPort is the port of the RTSP listener, for playlists of RTSP URLs.
+	// Default 0: there is none.
+	RTSPPort uint16
+
 	// Lineup is what /playlist.m3u lists. Default: nothing.
 	Lineup *lineup.Lineup
 

@@ -276,3 +276,24 @@ func TestStatus_tellsNoSecrets(t *testing.T) {
 		t.Error("got a secret in the log")
 	}
 }
+
+func TestPlaylist_ofRTSP(t *testing.T) {
+	for _, tt := range []struct {
+		port       uint16
+		path, host string
+		status     int
+		want       string
+	}{
+		{8554, "/playlist.m3u?format=rtsp", "tv:5140", 200, "rtsp://tv:8554/One"},
+		{8554, "/playlist.m3u?format=rtsp", "[::1]:5140", 200, "rtsp://[::1]:8554/One"},
+		{8554, "/playlist.m3u?format=http", "tv:5140", 200, "http://tv:5140/One"},
+		{0, "/playlist.m3u?format=rtsp", "tv", 404, "no RTSP listener: rtsp.listen is not set"},
+		{8554, "/playlist.m3u?format=hls", "tv", 400, `expected format=http or format=rtsp, found "hls"`},
+	} {
+		f := newFront(t, Config{Lineup: named(t), RTSPPort: tt.port})
+		response, body := f.request("GET", tt.path, "Host: "+tt.host, "Connection: close")
+		if response.StatusCode != tt.status || !strings.HasSuffix(body, tt.want+"\n") {
+			t.Errorf("%s with port %d: got %s, %q, want %d, %s", tt.path, tt.port, response.Status, body, tt.status, tt.want)
+		}
+	}
+}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
 	"zapcast/access"
@@ -107,6 +109,7 @@ func (s *server) httpConfig(c *serveConfig) httpout.Config {
 		Hosts:      c.hosts,
 		Prefix:     c.prefix,
 		Guard:      access.NewGuard(c.accessConfig()),
+		RTSPPort:   c.rtspPort(),
 		Metrics:    s.metrics,
 		Access:     &s.accesses,
 		Journal:    s.journal,
@@ -120,6 +123,16 @@ func (s *server) httpConfig(c *serveConfig) httpout.Config {
 		out.Proxies = append(out.Proxies, netip.MustParsePrefix(network))
 	}
 	return out
+}
+
+// rtspPort is the port of the first RTSP listener; 0: there is none.
+func (c *serveConfig) rtspPort() uint16 {
+	if len(c.rtspListen) == 0 {
+		return 0
+	}
+	_, port, _ := net.SplitHostPort(c.rtspListen[0])
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return uint16(n)
 }
 
 // accessConfig is who may do what.
