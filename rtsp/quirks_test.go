@@ -154,6 +154,7 @@ func TestQuirk_betweenFrames(t *testing.T) {
 		"unknown channel":           string(frame(9, bytes.Repeat([]byte("$\x00\x00\x04"), 7))),
 		"junk":                      "\x01\x02 some junk without a mark",
 		"junk with a mark":          "junk $5 for it",
+		"junk with a long frame":    "junk $\x09\xff\xff\x80 of nobody's channel",
 		"stale answer with a body":  "RTSP/1.0 200 OK\r\nCSeq: 4711\r\nContent-Length: 6\r\n\r\n$\x00\x00\x02ab",
 		"request":                   "GET_PARAMETER rtsp://h RTSP/1.0\r\nCSeq: 1\r\n\r\n",
 		"request that is not known": "PLAY_NOTIFY rtsp://h RTSP/1.0\r\nCSeq: 1\r\n\r\n",
