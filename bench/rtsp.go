@@ -17,11 +17,8 @@ import (
 // rtspPort is where the generator is an RTSP server; source i is at /i.
 const rtspPort = 5554
 
-const (
-	frameLen = 4 + packetLen // "$", channel, length, RTP
-	// rtspBacklog is what a connection that does not read may leave unsent.
-	rtspBacklog = 4 << 20
-)
+// rtspBacklog is what a connection that does not read may leave unsent.
+const rtspBacklog = 4 << 20
 
 // rtspSender sends each source over the TCP connection of the last client that
 // plays it, interleaved. What nobody plays goes nowhere.

@@ -32,7 +32,8 @@ func newLink(nc net.Conn, plain bool) link {
 func takeOver(conn interface {
 	syscall.Conn
 	io.Closer
-}) (fd int, ok bool) {
+},
+) (fd int, ok bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return -1, false

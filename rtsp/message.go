@@ -43,15 +43,6 @@ func (h header) get(name string) string {
 	return ""
 }
 
-func (h header) has(name string) bool {
-	for _, f := range h {
-		if strings.EqualFold(f.name, name) {
-			return true
-		}
-	}
-	return false
-}
-
 // all returns every value of a field.
 func (h header) all(name string) (values []string) {
 	for _, f := range h {
