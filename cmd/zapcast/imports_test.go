@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
 	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6", "golang.org/x/sys/unix"},
-	"cmd/zapcast":       {"rtsp", "access", "accesslog", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
+	"cmd/zapcast":       {"fcc/server", "rtsp", "access", "accesslog", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }
 
 // moduleImports lists the imports of every package of the module, by folder,

@@ -24,6 +24,7 @@ var commands = []command{
 	{"serve", "take multicast and serve it over HTTP", runServe},
 	{"check", "check a configuration without starting", runCheck},
 	{"link", "sign a link that plays one channel for a while", runLink},
+	{"fccd", "serve fast channel change, as an operator does", runFCCD},
 	{"send", "play TS files out as multicast", runSend},
 	{"demo", "try it: synthetic channels and a server on this machine", runDemo},
 	{"version", "print the version", runVersion},
