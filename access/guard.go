@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -172,10 +173,8 @@ func (g *Guard) offend(client netip.Addr, secret string, now time.Time) {
 		g.offenders[at] = o
 	}
 	d := sha256.Sum256([]byte(secret))
-	for _, known := range o.wrong {
-		if known == d {
-			return
-		}
+	if slices.Contains(o.wrong, d) {
+		return
 	}
 	if len(o.wrong) < maxWrong {
 		o.wrong = append(o.wrong, d)

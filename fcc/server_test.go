@@ -103,12 +103,6 @@ func (s *station) heard() []wire.Message {
 	return slices.Clone(s.said)
 }
 
-func (s *station) lastBurst() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
 func (s *station) serve(stop chan struct{}, wg *sync.WaitGroup) {
 	buf := make([]byte, 2048)
 	var end *atomic.Int64 // of the burst: payload, -1 none

@@ -15,7 +15,6 @@ type zap struct {
 	source *Source
 	sink   *ingesttest.Sink
 	opened time.Time
-	random time.Duration // when a random-access point was there
 }
 
 func (s *station) zap(cfg Config, dialect string, book *Book) *zap {
@@ -43,7 +42,6 @@ func (z *zap) until(patience time.Duration, ok func(ingest.FCCStatus) bool) inge
 	}
 }
 
-func started(s ingest.FCCStatus) bool  { return s.RandomAccess > 0 }
 func handed(s ingest.FCCStatus) bool   { return s.HandOver > 0 }
 func finished(s ingest.FCCStatus) bool { return s.State == "" }
 

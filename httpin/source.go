@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -137,9 +138,7 @@ func (s *Source) get(ctx context.Context, u *url.URL, cfg Config) (io.ReadCloser
 	if err != nil {
 		return nil, err
 	}
-	for key, values := range cfg.Header {
-		request.Header[key] = values
-	}
+	maps.Copy(request.Header, cfg.Header)
 	request.Header.Set("User-Agent", cfg.UserAgent)
 	answer, err := client.Do(request)
 	if err != nil {

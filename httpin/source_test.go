@@ -81,7 +81,7 @@ func TestSource_wholeStream(t *testing.T) {
 }
 
 func TestSource_waitsForItsReader(t *testing.T) {
-	var sent = make(chan int, 1)
+	sent := make(chan int, 1)
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		n := 0
 		for range 1000 {

@@ -67,8 +67,10 @@ func TestAppend_catchupJoiner(t *testing.T) {
 		{"other name", `catchup-type="append" catchup-source="&p={utc}"`, "http://h/1", `catchup-source="?p={utc}"`},
 		{"a path", `catchup="append" catchup-source="/p"`, "http://h/1", `catchup-source="/p"`},
 		{"other mode", `catchup="default" catchup-source="&p={utc}"`, "http://h/1", `catchup-source="&p={utc}"`},
-		{"many placeholders", `catchup="append" catchup-source="&p=` + strings.Repeat("${utc:yyyy}", 900) + `"`, "http://h/1",
-			`catchup-source="?p=` + strings.Repeat("${utc:yyyy}", 900) + `"`},
+		{
+			"many placeholders", `catchup="append" catchup-source="&p=` + strings.Repeat("${utc:yyyy}", 900) + `"`, "http://h/1",
+			`catchup-source="?p=` + strings.Repeat("${utc:yyyy}", 900) + `"`,
+		},
 	}
 	for _, tt := range tests {
 		l := parse(t, "#EXTINF:-1 "+tt.attributes+",One\nrtp://239.1.1.1:1\n")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -282,11 +283,12 @@ func (m *machine) sendSetup(now time.Time) {
 	if m.retry > 0 {
 		list = list[m.retry-1 : m.retry]
 	}
-	value := list[0]
+	var value strings.Builder
+	value.WriteString(list[0])
 	for _, more := range list[1:] {
-		value += "," + more
+		value.WriteString("," + more)
 	}
-	extra := append(header{{"Transport", value}}, m.nat()...)
+	extra := append(header{{"Transport", value.String()}}, m.nat()...)
 	m.request(setup, "SETUP", setupURL(m.url, m.base, m.sdp.control), extra, now)
 }
 

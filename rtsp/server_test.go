@@ -143,14 +143,15 @@ func (p *peer) answer(r request, status string, fields ...string) {
 }
 
 func answerTo(r request, status, body string, fields ...string) string {
-	text := "RTSP/1.0 " + status + "\r\nCSeq: " + r.header.get("CSeq") + "\r\n"
+	var text strings.Builder
+	text.WriteString("RTSP/1.0 " + status + "\r\nCSeq: " + r.header.get("CSeq") + "\r\n")
 	for _, f := range fields {
-		text += f + "\r\n"
+		text.WriteString(f + "\r\n")
 	}
 	if body != "" {
-		text += fmt.Sprintf("Content-Length: %d\r\n", len(body))
+		text.WriteString(fmt.Sprintf("Content-Length: %d\r\n", len(body)))
 	}
-	return text + "\r\n" + body
+	return text.String() + "\r\n" + body
 }
 
 func (p *peer) send(text string) { _, _ = io.WriteString(p.Conn, text) }

@@ -306,18 +306,6 @@ func (p *tab) until(expression string) {
 	eventually(p.t, func() (is bool) { return p.try("Boolean("+expression+")", &is) == nil && is }, expression)
 }
 
-// press sends one key.
-func (p *tab) press(key string) {
-	p.t.Helper()
-	for _, kind := range []string{"keyDown", "keyUp"} {
-		params := map[string]any{"type": kind, "key": key}
-		if len(key) == 1 {
-			params["text"] = key
-		}
-		p.call("Input.dispatchKeyEvent", params, nil)
-	}
-}
-
 // shot writes a picture of the page into the folder that ZAPCAST_SCREENSHOTS
 // names, if it does.
 func (p *tab) shot(name string) {

@@ -151,13 +151,13 @@ func TestMachine_refuses(t *testing.T) {
 
 // Frames of a client are skipped whatever their length, however they are split.
 func TestMachine_skipsFrames(t *testing.T) {
-	said := ""
+	var said strings.Builder
 	for i, size := range []int{0, 1, 2000, 65535, 3} {
-		said += string([]byte{'$', byte(i), byte(size >> 8), byte(size)}) + strings.Repeat("R", size) + ask("OPTIONS", "*", i)
+		said.WriteString(string([]byte{'$', byte(i), byte(size >> 8), byte(size)}) + strings.Repeat("R", size) + ask("OPTIONS", "*", i))
 	}
 	for _, step := range []int{1, 3, 4096, 1 << 20} {
 		m := &machine{id: "abc"}
-		sent, last := drive(m, said, step)
+		sent, last := drive(m, said.String(), step)
 		if got := strings.Count(sent, "RTSP/1.0 200 OK\r\n"); got != 5 || last.kind != wait {
 			t.Errorf("in pieces of %d: want 5 answers, got %d", step, got)
 		}
