@@ -1,4 +1,4 @@
-// Zapcast takes IPTV multicast and serves it to many HTTP viewers.
+// Zapcast turns an operator's IPTV network into streams for many viewers.
 //
 // The program's path, in the order in which it is worth reading:
 //

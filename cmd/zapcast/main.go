@@ -91,7 +91,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 }
 
 func printUsage(w io.Writer) {
-	fmt.Fprint(w, `zapcast takes IPTV multicast and serves it to many HTTP viewers.
+	fmt.Fprint(w, `zapcast turns an operator's IPTV network into streams for many viewers.
 
     zapcast demo     channels of its own and a server: prints addresses to open
     zapcast serve    then open http://THIS-MACHINE:5140/rtp/GROUP:PORT
