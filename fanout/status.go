@@ -34,6 +34,7 @@ type ChannelStatus struct {
 	LastRandomAccess time.Duration // age; negative: none seen
 	Skips            int64         // times that a slow viewer was moved on
 	Blocks, Files    int64         // batches made in memory and in memfds
+	Seen             string        // what the source says of what has arrived
 	Source           ingest.Status
 }
 
@@ -102,7 +103,7 @@ func (c *channel) status() ChannelStatus {
 		s.LastRandomAccess = c.loop.now.Sub(c.randomAt)
 	}
 	if c.source != nil {
-		s.Source = c.source.Status()
+		s.Source, s.Seen = c.source.Status(), c.source.Seen()
 	}
 	return s
 }

@@ -107,6 +107,8 @@ type channelJSON struct {
 	Duplicates         int64     `json:"duplicates"`
 	Resyncs            int64     `json:"resyncs"`
 	Foreign            int64     `json:"foreign"`
+	RTCP               int64     `json:"rtcp"`
+	FEC                int64     `json:"fec"`
 	Malformed          int64     `json:"malformed"`
 	BadTS              int64     `json:"bad_ts"`
 	Overflow           int64     `json:"overflow"`
@@ -117,6 +119,7 @@ type channelJSON struct {
 	Skips              int64     `json:"skips"`
 	Blocks             int64     `json:"blocks"`
 	Files              int64     `json:"files"`
+	Seen               string    `json:"seen"`
 	Warnings           []string  `json:"warnings"`
 }
 
@@ -254,6 +257,8 @@ func channelStatus(c fanout.ChannelStatus, now time.Time) channelJSON {
 		Duplicates:         source.Duplicates,
 		Resyncs:            source.Resyncs,
 		Foreign:            source.Foreign,
+		RTCP:               source.RTCP,
+		FEC:                source.FEC,
 		Malformed:          source.Malformed,
 		BadTS:              source.BadTS,
 		Overflow:           source.Overflow,
@@ -264,6 +269,7 @@ func channelStatus(c fanout.ChannelStatus, now time.Time) channelJSON {
 		Skips:              c.Skips,
 		Blocks:             c.Blocks,
 		Files:              c.Files,
+		Seen:               access.Redact(c.Seen),
 		Warnings:           append([]string{}, source.Warnings...),
 	}
 }

@@ -29,6 +29,7 @@ func (m *Multicast) Status() Status {
 	s.Lost, s.Reordered, s.Resyncs = w.Lost, w.Reordered, w.Resyncs
 	s.Duplicates = w.Duplicates
 	s.Foreign = m.kinds[KindForeign] + w.Foreign
+	s.RTCP, s.FEC = m.kinds[KindRTCP], m.kinds[KindFEC]
 
 	if w.Foreign >= mixedLeast && w.Foreign >= m.packets/mixedShare {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d RTP packets of another sender than the one followed were dropped: two of them use this group and port", w.Foreign))

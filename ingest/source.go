@@ -75,6 +75,8 @@ type Status struct {
 	Duplicates int64 // packets whose sequence number had been seen
 	Resyncs    int64 // sender restarts and jumps that the window followed
 	Foreign    int64 // datagrams that are neither RTP nor TS
+	RTCP       int64 // datagrams of RTCP, which carry no stream
+	FEC        int64 // datagrams of parity
 	Malformed  int64 // RTP whose lengths contradict each other, cut datagrams
 	BadTS      int64 // RTP payloads that are not whole TS packets
 	Overflow   int64 // datagrams that the kernel dropped, receive buffer full
