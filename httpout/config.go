@@ -8,6 +8,7 @@ import (
 
 	"zapcast/access"
 	"zapcast/accesslog"
+	"zapcast/diagnose"
 	"zapcast/journal"
 	"zapcast/lineup"
 )
@@ -76,6 +77,10 @@ type Config struct {
 	// MaxPendingPerAddress is the same for one client address. Default 64. It
 	// does not count for unix sockets. Reconfigure does not change it.
 	MaxPendingPerAddress int
+
+	// Queries tells diagnoses which routers have asked for members. Default:
+	// none, it is not known. Reconfigure does not change it.
+	Queries *diagnose.Queries
 
 	// Logger takes the log. Default: none.
 	Logger *slog.Logger

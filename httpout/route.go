@@ -24,7 +24,7 @@ const (
 	// preflightSeconds is how long a browser may keep the answer to OPTIONS.
 	preflightSeconds = "86400"
 
-	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /rtsp/HOST/PATH, /playlist.m3u, /api/status, /api/events, /healthz and the page at /"
+	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /rtsp/HOST/PATH, /playlist.m3u, /api/status, /api/events, /api/diagnose, /healthz and the page at /"
 )
 
 // ServeHTTP answers one request. It is the handler of the server's own
@@ -120,6 +120,7 @@ func (s *Server) fixed() map[string]endpoint {
 		"/api/channels":  {right: access.Stream, answer: s.channels},
 		"/api/status":    {right: access.View, answer: s.status},
 		"/api/events":    {right: access.View, answer: s.listen},
+		"/api/diagnose":  {right: access.View, answer: s.diagnose},
 		"/metrics":       {right: access.View, answer: s.metrics},
 		"/api/log":       {right: access.View, answer: s.log},
 		"/api/log-level": {right: access.Admin, post: true, answer: s.setLevel},

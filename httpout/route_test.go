@@ -30,6 +30,8 @@ func TestServer_badRequests(t *testing.T) {
 		{"GET", "/rtp/239.1.1.1:5000?" + strings.Repeat("a", tune.MaxTarget), 414, "expected at most 2048"},
 		{"GET", "/page", 404, "there are /rtp/GROUP:PORT"},
 		{"GET", "/page/vendor", 404, "no such path"},
+		{"GET", "/api/diagnose", 400, "expected ?url=PATH of a stream"},
+		{"GET", "/api/diagnose?url=/healthz", 400, "expected the path of a stream"},
 		{"POST", "/", 405, "expected one of the methods"},
 		{"GET", "/status", 404, "no such path"},
 		{"GET", "/api", 404, "no such path"},

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"zapcast/diagnose"
 	"zapcast/fanout"
 	"zapcast/tune"
 )
@@ -41,7 +42,9 @@ type Server struct {
 	counters     counters
 	failures     failures
 	events       events
-	floods       repeated // pending connections over the limit
+	queries      *diagnose.Queries
+	diagnoses    chan struct{} // holds one for each that runs
+	floods       repeated      // pending connections over the limit
 	acceptErrors repeated
 	wrongTokens  repeated
 
@@ -64,6 +67,8 @@ func New(config Config, engine *fanout.Engine, tuner *tune.Tuner) *Server {
 	}
 	s.pending.total, s.pending.perAddress = config.MaxPending, config.MaxPendingPerAddress
 	s.config.Store(&config)
+	s.queries = config.Queries
+	s.diagnoses = make(chan struct{}, maxDiagnoses)
 	s.events.interval, s.events.make = eventInterval, s.statusEvent
 	s.endpoints = s.fixed()
 	s.ctx, s.shutdown = context.WithCancelCause(context.Background())

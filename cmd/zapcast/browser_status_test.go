@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +39,32 @@ func (d *demoBrowser) showsLoss(t *testing.T) {
 	page.until(`document.querySelectorAll(".charts canvas").length === 3`)
 	viewer.Close()
 	page.until(`document.querySelectorAll(".viewer").length === 0`)
+}
+
+// The page says what it waits for, and on a click why it waits in vain: here,
+// that the port is another one.
+func (d *demoBrowser) explains(t *testing.T) {
+	path, port, _ := strings.Cut(d.paths[0], ":")
+	page := d.open(t, "http://"+d.demo.addr+"/#/watch"+path+":1", 1440, 900)
+	page.expect("503 (Service Unavailable)")
+	page.until(`document.querySelector(".message.busy .words").textContent.includes("Waiting for the server")`)
+	const why = `document.querySelector(".choices button:last-child:not([hidden])")`
+	page.until(why)
+	page.eval(why+".click()", nil)
+	page.until(`document.querySelectorAll(".findings li").length >= 5`)
+	var verdict string
+	page.eval(`document.querySelector('.findings li[data-level="verdict"]').textContent`, &verdict)
+	want := regexp.MustCompile(`arrive, but for port .*\b` + port + `\b.*, not 1\.`) // another demo may be on the air
+	if os.Getuid() == 0 && !want.MatchString(verdict) {
+		t.Errorf("got the verdict %q, want %s", verdict, want)
+	}
+	page.shot("diagnosis")
+	page.eval(`document.getElementById("language").click()`, nil)
+	page.until(`document.documentElement.lang === "zh-CN"`)
+	page.until(why)
+	page.eval(why+".click()", nil)
+	page.until(`document.querySelector('.findings li[data-level="verdict"]')?.textContent.match(/\p{Script=Han}{3}/u)`)
+	page.eval(`localStorage.clear()`, nil)
 }
 
 // Nothing is asked for while the page cannot be seen.

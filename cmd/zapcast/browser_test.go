@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -177,8 +178,9 @@ type tab struct {
 	browser *browser
 	session string
 
-	mu         sync.Mutex
-	complaints []string // errors and warnings of the console, exceptions, refused content
+	mu         sync.Mutex // guards what follows
+	expected   string     // complaints that hold this are none
+	complaints []string   // errors and warnings of the console, exceptions, refused content
 }
 
 // open opens a tab of that size, in pixels of the page. It is closed at the end
@@ -251,11 +253,18 @@ func (p *tab) heard(m devtoolsMessage) {
 			complaint = string(m.Params)
 		}
 	}
-	if complaint != "" {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if complaint != "" && (p.expected == "" || !strings.Contains(complaint, p.expected)) {
 		p.complaints = append(p.complaints, complaint)
 	}
+}
+
+// expect names a complaint that a test brings about.
+func (p *tab) expect(complaint string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected = complaint
 }
 
 // noComplaint fails the test for everything the console was told.

@@ -30,6 +30,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("plays a channel", d.playsChannel)
 	t.Run("zaps quickly", d.zapsQuickly)
 	t.Run("zaps often", d.zapsOften)
+	t.Run("explains a black screen", d.explains)
 	t.Run("shows a loss", d.showsLoss)
 	t.Run("rests when hidden", d.restsWhenHidden)
 	t.Run("fits everywhere", d.fitsEverywhere)

@@ -38,12 +38,13 @@ var arrows = map[string][]string{
 	"httpout/page":      {},
 	"tune":              {"catchup", "rtsp", "failover", "httpin", "ingest", "lineup"},
 	"tune/tunetest":     {"tune"},
-	"httpout":           {"httpout/page", "access", "accesslog", "fanout", "ingest", "journal", "lineup", "tune", "github.com/VictoriaMetrics/metrics", "golang.org/x/sys/unix"},
+	"diagnose":          {"ingest", "golang.org/x/sys/unix"},
+	"httpout":           {"httpout/page", "access", "accesslog", "diagnose", "fanout", "ingest", "journal", "lineup", "tune", "github.com/VictoriaMetrics/metrics", "golang.org/x/sys/unix"},
 	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
 	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6", "golang.org/x/sys/unix"},
-	"cmd/zapcast":       {"fcc/server", "rtsp", "access", "accesslog", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
+	"cmd/zapcast":       {"fcc/server", "rtsp", "access", "accesslog", "diagnose", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }
 
 // moduleImports lists the imports of every package of the module, by folder,

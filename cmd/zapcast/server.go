@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"zapcast/accesslog"
+	"zapcast/diagnose"
 	"zapcast/fanout"
 	"zapcast/httpout"
 	"zapcast/journal"
@@ -43,6 +44,7 @@ type server struct {
 	http      *httpout.Server
 	rtsp      *rtspserver.Server
 	sources   *rtsp.Client
+	queries   *diagnose.Queries
 	listeners map[endpoint]net.Listener
 	serving   sync.WaitGroup // one per listener
 }
@@ -74,6 +76,7 @@ func (s *server) open(cfg serveConfig) (err error) {
 	s.lineup = lineup.Open(cfg.lineupConfig(s.log))
 	s.sources = rtsp.NewClient(cfg.rtspSourceConfig(s.log))
 	s.tuner = tune.New(cfg.tuneConfig(s.lineup, s.sources, s.log), tune.System())
+	s.queries = diagnose.Listen()
 	s.http = httpout.New(s.httpConfig(&cfg), s.engine, s.tuner)
 	s.rtsp = rtspserver.New(s.rtspConfig(), s.engine, s.tuner)
 	s.serve(fresh)
@@ -244,5 +247,6 @@ func (s *server) close() error {
 	s.rtsp.Wait()
 	s.serving.Wait()
 	s.lineup.Close()
+	s.queries.Close()
 	return errors.Join(err, s.accesses.Open("", accesslog.Combined))
 }

@@ -115,6 +115,7 @@ func (s *server) httpConfig(c *serveConfig) httpout.Config {
 		Journal:    s.journal,
 		Reload:     s.reload,
 		Lineup:     s.lineup,
+		Queries:    s.queries,
 		CORS:       c.cors,
 		Version:    number,
 		Logger:     s.log,

@@ -173,6 +173,9 @@ func TestLanguages_sayTheSame(t *testing.T) {
 		}
 	}
 	for key := range zh {
+		if strings.HasPrefix(key, "find_") {
+			continue // in English the server says it; diagnose tests these
+		}
 		if _, ok := en[key]; !ok {
 			t.Errorf("en has no %q", key)
 		}

@@ -1,4 +1,5 @@
-// "Why is it black?": asks the server to look, and prints what it found.
+// "Why is it black?": asks the server to look, and prints what it found: in the
+// server's own English, or in the page's other languages by the finding's code.
 
 import { h } from "./dom.js";
 import { has, t } from "./i18n.js";
@@ -15,6 +16,7 @@ export class Diagnosis {
         h("button.quiet", { onclick: () => this.close(), "aria-label": t("close"), title: t("close") }, "✕")),
       this.state, this.list);
     box.append(this.panel);
+    this.panel.scrollIntoView({ block: "nearest" });
     this.run(what);
   }
 
@@ -25,7 +27,8 @@ export class Diagnosis {
       const { findings } = await response.json();
       this.state.hidden = true;
       this.list.replaceChildren(...findings.map((f) => h("li", { "data-level": f.level, "data-code": f.code },
-        has(`find_${f.code}`) ? t(`find_${f.code}`, f.facts) : f.text)));
+        has(`find_${f.code}`) ? t(`find_${f.code}`, f.values) : f.text)));
+      this.panel.scrollIntoView({ block: "nearest", behavior: "smooth" });
     } catch (error) {
       if (!this.abortion.signal.aborted) this.state.textContent = t("lookFailed", { error: error.message });
     }

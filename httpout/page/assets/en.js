@@ -1,5 +1,4 @@
-// English. Sentences for what the diagnosis finds begin with find_ and have the
-// names that the server gives its findings.
+// English. What a diagnosis finds the server says itself, in English.
 export const en = {
   watch: "Watch",
   status: "Status",
@@ -13,7 +12,7 @@ export const en = {
   channels: "Channels",
   group: "Group",
   allGroups: "All groups",
-  searchOrAddress: "Search, or an address: 239.1.1.1:5000",
+  searchOrAddress: "Search, or 239.1.1.1:5000",
   nothingFound: "No channel is called that.",
   noChannels: "This server has no channels by name yet. Type an address above to watch it, or give the server a playlist.",
   listFailed: "The channel list did not come: {error}",
@@ -32,7 +31,7 @@ export const en = {
   waited: "{seconds} s",
   tryNow: "Try now",
   whyBlack: "Why is it black?",
-  retryIn: "tried again in {seconds} s",
+  retryIn: "next try in {seconds} s",
   failed_refused: "The server has no stream for this channel.",
   failed_network: "The connection to the server broke.",
   failed_ended: "The server ended the stream.",

@@ -19,9 +19,9 @@ export function setLanguage(name) {
 // is one of something ({n} is "1"), a sentence of its own may say so: key_1.
 export function t(key, values = {}) {
   if (String(values.n) === "1" && `${key}_1` in en) key = `${key}_1`;
-  const sentence = languages[language()][key] ?? en[key] ?? key;
-  if (!(key in en)) console.warn(`no sentence for ${key}`);
-  return sentence.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  const sentence = languages[language()][key] ?? en[key];
+  if (sentence === undefined) console.warn(`no sentence for ${key}`);
+  return (sentence ?? key).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
 }
 
 export const has = (key) => key in languages[language()];

@@ -25,7 +25,7 @@ export class Picker {
     this.groups = h("select", { "aria-label": t("group"), onchange: () => this.pickGroup() });
     this.list = h("div.list", { role: "listbox", "aria-label": t("channels"), tabIndex: 0 });
     this.empty = h("p.empty", { hidden: true });
-    box.append(h("div.find", null, this.search, this.groups), this.list, this.empty);
+    box.append(h("div.find", null, this.search, this.groups), this.empty, this.list);
     this.rows = new List(this.list, ROW, () => this.makeRow(), fillRow);
   }
 

@@ -100,6 +100,7 @@ export class Watch {
 
   diagnose() {
     this.diagnosis?.close();
+    if (!this.channel) return;
     this.diagnosis = new Diagnosis(this.below, { url: this.channel.path, title: this.channel.name });
   }
 

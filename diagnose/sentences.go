@@ -1,0 +1,51 @@
+package diagnose
+
+// sentences are the findings in English. The page has them in its other
+// languages; a test sees to it that they say the same. Times are in seconds,
+// rates in Mbit/s.
+var sentences = map[string]string{
+	// The verdicts.
+	"refused":        "The channel cannot be opened: {error}",
+	"link_missing":   "There is no interface {interface} on this machine. Channels are joined there: check the setting `interface`, or r2h-ifname in the address.",
+	"link_down":      "The interface {interface} is down. Bring it up (`ip link set {interface} up`).",
+	"link_unplugged": "The interface {interface} has no carrier: the cable is out, or the other side is off.",
+	"useless":        "{datagrams} datagrams came, but nothing in them can be shown: {seen}.",
+	"silent_source":  "{source} sends nothing: {seen}.",
+	"not_joined":     "The kernel does not list {group} as joined on {interface}: something took the membership away. Zap away and back; if it stays so, look at the log.",
+	"overflow":       "The stream arrives, but the kernel dropped {dropped} datagrams because the receive buffer of {buffer} KiB was full. Raise net.core.rmem_max, or give the machine more processor time.",
+	"lossy":          "The stream arrives damaged: {lost} packets ({share} %) were lost in these seconds, before they reached this machine. Look at the line, the switch and the Wi-Fi between the operator's box and here.",
+	"no_start":       "The stream arrives ({codec}), but it has shown no point yet at which a player can begin. Such channels take long to start; if it stays black, the video is damaged or scrambled.",
+	"codec":          "The stream is all right here. Its video is {codec}, which not every browser can decode: try the same address in VLC.",
+	"slow_viewer":    "The stream is all right here, but the connection of {n} of its viewers is full: their network or their player is too slow.",
+	"fine":           "The stream is all right here: {rate} Mbit/s, without a fault. If the screen is black, the fault is in the player or between it and this server.",
+	"other_port":     "The group's packets arrive, but for port {ports}, not {port}. Correct the port in the address.",
+	"other_sender":   "The group's packets arrive from {senders}, not from {sender}, which the address asks for. Correct the sender before the @, or leave it out.",
+	"path_filter":    "The packets arrive on {interface}, and the kernel's reverse-path filter drops them, since the way back to {sender} leads elsewhere. Set net.ipv4.conf.{interface}.rp_filter and net.ipv4.conf.all.rp_filter to 2 (or 0).",
+	"firewall":       "The packets arrive on {interface}, and something on this machine drops them before the program: a firewall, most likely. Allow UDP to {group} port {port} on {interface}.",
+	"old_querier":    "The address asks for one sender, but the network's querier {querier} speaks version {version}, which knows nothing of senders. Leave the sender before the @ out.",
+	"only_this":      "Nothing comes for {group}, while {n} other channels arrive on {interface}: the network is right, so this group is not sent. The address may be out of date, or not in your subscription.",
+	"elsewhere":      "Nothing comes on {interface}, while other channels arrive on {other}: join on that interface.",
+	"not_sent":       "{group} is joined on {interface} and the network asks for members, but it does not send. The address may be out of date or not in your subscription, or the operator wants the box to log in first.",
+	"no_querier":     "{group} is joined on {interface}, but nothing comes, and no router has asked for members in {time} s. This interface probably does not lead to the operator's IPTV network (wrong port or VLAN), or IGMP is not passed on between here and there.",
+	"nothing":        "{group} is joined on {interface}, but nothing comes. Either this interface does not lead to the operator's IPTV network (wrong port or VLAN, IGMP not passed on), or the group is not sent.",
+
+	// What speaks for them.
+	"link":         "Interface {interface} is up, with {addresses}.",
+	"link_bare":    "Interface {interface} is up, but has no address: memberships are reported from 0.0.0.0, which some networks ignore.",
+	"joined":       "The kernel lists {group} as joined on {interface}.",
+	"unjoined":     "The kernel does not list {group} as joined on {interface}.",
+	"query":        "The querier {querier} asked for members {time} s ago, in version {version}.",
+	"no_query":     "No router has asked for members on {interface} in {time} s (they do every 60 to 125 s).",
+	"deaf":         "Whether a router asks for members cannot be heard here: that needs Linux and CAP_NET_RAW.",
+	"wire":         "{packets} packets for the group came in by {interface} in {time} s, from {senders}.",
+	"wire_empty":   "Not one packet for the group came in by {interface} in {time} s.",
+	"blind":        "What comes in by the interface cannot be looked at here: that needs Linux and CAP_NET_RAW.",
+	"path_dropped": "The kernel's reverse-path filter dropped {packets} packets meanwhile.",
+	"warning":      "{text}",
+	"seen":         "The source says: {seen}.",
+	"kinds":        "Datagrams taken in {time} s: {kinds}.",
+	"picture":      "Video {codec}, {rate} Mbit/s; the last random-access point came {time} s ago.",
+	"no_picture":   "Video {codec}, {rate} Mbit/s; no random-access point has come.",
+	"lost":         "Since the channel was opened {lost} packets were lost; {reordered} came late and were put in order.",
+	"whole":        "Since the channel was opened none of {packets} packets was lost.",
+}
