@@ -13,8 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -75,7 +77,10 @@ func TestSampleShare_ofKnownLoads(t *testing.T) {
 				sink += n
 			}
 		}, true},
-		{"zeros", func() { zero.Read(buf) }, false},
+		{"zeros", func() {
+			// The race detector marks what a Read of package os has filled, byte by byte.
+			unix.RawSyscall(unix.SYS_READ, zero.Fd(), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
+		}, false},
 	} {
 		var stop atomic.Bool
 		var working sync.WaitGroup

@@ -61,9 +61,9 @@ func newStation(t *testing.T, s *station) *station {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	t.Cleanup(func() { close(stop); s.conn.Close(); wg.Wait() })
-	wg.Go(func() { s.serve(stop, &wg) })
 	// The air: 1.2 s have gone by when the test begins.
 	s.began = time.Now().Add(-1200 * time.Millisecond)
+	wg.Go(func() { s.serve(stop, &wg) })
 	wg.Go(func() { s.send(stop) })
 	return s
 }

@@ -113,36 +113,44 @@ func TestReceiver_readDoesNotAllocate(t *testing.T) {
 
 func TestReceiver_openedFromManyGoroutines(t *testing.T) {
 	lo := loopback(t)
-	onEach(t, ReceiverConfig{}, func(t *testing.T, r Receiver) {
-		flows := make(chan Flow, 64)
-		var wg sync.WaitGroup
-		for i := range cap(flows) {
-			group := newGroup(t)
-			wg.Go(func() {
-				spec := FlowSpec{Group: group, Interface: lo}
-				if i%2 == 1 {
-					spec.Source = netip.MustParseAddr("127.0.0.1")
-				}
-				f, err := r.Open(spec)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				flows <- f
-			})
-		}
-		go func() { wg.Wait(); close(flows) }()
-		for f := range flows { // the loop: takes what is opened, reads, closes
-			r.Begin(time.Now())
-			f.Read(128)
-			f.Rejoin()
-			status(f)
-			r.End()
-			if err := f.Close(); err != nil {
-				t.Error(err)
+	for name, cfg := range ways() {
+		t.Run(name, func(t *testing.T) {
+			cfg.atOnce = false // it reads where the loop alone may
+			r, err := NewReceiver(cfg)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-	})
+			defer r.Close()
+			flows := make(chan Flow, 64)
+			var wg sync.WaitGroup
+			for i := range cap(flows) {
+				group := newGroup(t)
+				wg.Go(func() {
+					spec := FlowSpec{Group: group, Interface: lo}
+					if i%2 == 1 {
+						spec.Source = netip.MustParseAddr("127.0.0.1")
+					}
+					f, err := r.Open(spec)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					flows <- f
+				})
+			}
+			go func() { wg.Wait(); close(flows) }()
+			for f := range flows { // the loop: takes what is opened, reads, closes
+				r.Begin(time.Now())
+				f.Read(128)
+				f.Rejoin()
+				status(f)
+				r.End()
+				if err := f.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
 }
 
 func TestReceiver_closeLeavesNothingOpen(t *testing.T) {

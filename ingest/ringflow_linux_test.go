@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -98,7 +99,7 @@ func (s *stream) settled() {
 }
 
 func TestRingFlow_thereAndBack(t *testing.T) {
-	var log strings.Builder
+	var log lockedLog
 	s := newStream(t, ReceiverConfig{Receive: ReceiveRing, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	usual := []int{188, 1316, 1328, 940}
 	s.until(byRing, usual...)
@@ -211,4 +212,22 @@ func TestRing_overrun(t *testing.T) {
 	s.got = s.sent
 	s.send(188, 1316)
 	s.settled()
+}
+
+// A lockedLog is written by goroutines of a receiver, and read by a test.
+type lockedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

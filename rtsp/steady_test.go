@@ -176,14 +176,16 @@ func TestSessions_leaveNothing(t *testing.T) {
 	})
 	client := NewClient(local(Config{Timeout: 5 * time.Second}))
 	defer client.Close()
-	receiver := ingesttest.NewReceiver()
+	loops := make(chan *ingesttest.Receiver, 8) // each drives one session at a time
+	for range cap(loops) {
+		loops <- ingesttest.NewReceiver()
+	}
 	open := func(n int) {
-		limit := make(chan struct{}, 8)
 		var wg sync.WaitGroup
 		for range n {
-			limit <- struct{}{}
+			receiver := <-loops
 			wg.Go(func() {
-				defer func() { <-limit }()
+				defer func() { loops <- receiver }()
 				source, err := client.Open(receiver, Request{URL: server.url("/x")})
 				if err != nil {
 					return
