@@ -8,6 +8,10 @@ const (
 	minInterval = time.Millisecond
 	// maxInterval keeps a slow stream's figure sensible.
 	maxInterval = time.Second
+	// A quarter of a queue may fill between two ticks, a third of a ring: it is
+	// dearer to read more often, and its frames are all of one size.
+	queueParts = 4
+	ringParts  = 3
 	// paceWindow is what the mean rate is taken over: several bursts of a
 	// sender that sends in bursts.
 	paceWindow = 100 * time.Millisecond
@@ -65,14 +69,14 @@ func (p *pace) turn(now time.Time) {
 // often as possible until that is forgotten.
 func (p *pace) overflowed() { p.burst = max(p.burst, p.room) }
 
-// interval is the time in which a quarter of the queue fills, or less where a
-// burst beside it would take more than half: the rest is for a loop that comes
-// late. Zero when nothing has come in yet.
-func (p *pace) interval() time.Duration {
+// interval is the time in which one of the parts of the queue fills, or less
+// where a burst beside it would take more than two: the rest is for a loop that
+// comes late. Zero when nothing has come in yet.
+func (p *pace) interval(parts int64) time.Duration {
 	if p.burst == 0 && p.rate == 0 {
 		return 0
 	}
-	free := min(p.room/4, p.room/2-p.burst)
+	free := min(p.room/parts, p.room*2/parts-p.burst)
 	if free <= 0 || p.rate == 0 {
 		return minInterval
 	}

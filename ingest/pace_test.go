@@ -7,15 +7,15 @@ import (
 
 func TestPace_nothingSeen(t *testing.T) {
 	p := pace{room: 212992}
-	if got := p.interval(); got != 0 {
+	if got := p.interval(queueParts); got != 0 {
 		t.Errorf("before a read: got %s, want 0", got)
 	}
 	p.take(time.Unix(1, 0), 0)
-	if got := p.interval(); got != 0 {
+	if got := p.interval(queueParts); got != 0 {
 		t.Errorf("after an empty read: got %s, want 0", got)
 	}
 	p.take(time.Unix(1, 0), 1)
-	if got := p.interval(); got != minInterval {
+	if got := p.interval(queueParts); got != minInterval {
 		t.Errorf("before a mean is known: got %s, want %s", got, minInterval)
 	}
 }
@@ -55,7 +55,7 @@ func TestPace_queueNeverOverflows(t *testing.T) {
 					p.take(now, n*cost)
 					read += n
 				}
-				pause := min(tt.cap, max(minInterval, p.interval()))
+				pause := min(tt.cap, max(minInterval, p.interval(queueParts)))
 				if tick%8 == 7 {
 					pause += tt.late
 				}
@@ -64,7 +64,7 @@ func TestPace_queueNeverOverflows(t *testing.T) {
 			if most > tt.room {
 				t.Errorf("the queue held %d of %d", most, tt.room)
 			}
-			if got := p.interval(); got < tt.least || got > tt.most {
+			if got := p.interval(queueParts); got < tt.least || got > tt.most {
 				t.Errorf("interval in the end: got %s, want %s to %s", got, tt.least, tt.most)
 			}
 		})
@@ -80,13 +80,13 @@ func TestPace_overflowIsForgotten(t *testing.T) {
 		}
 	}
 	run(time.Second)
-	before := p.interval()
+	before := p.interval(queueParts)
 	p.overflowed()
-	if got := p.interval(); got != minInterval {
+	if got := p.interval(queueParts); got != minInterval {
 		t.Errorf("after an overflow: got %s, want %s", got, minInterval)
 	}
 	run(time.Minute)
-	if got := p.interval(); got != before {
+	if got := p.interval(queueParts); got != before {
 		t.Errorf("a minute later: got %s, want %s as before", got, before)
 	}
 }
@@ -95,7 +95,7 @@ func TestPace_clockThatDoesNotMove(t *testing.T) {
 	p := pace{room: 1 << 20}
 	for _, now := range []time.Time{{}, {}, time.Unix(5, 0), time.Unix(4, 0), time.Unix(1e6, 0)} {
 		p.take(now, 2304)
-		if got := p.interval(); got < 0 {
+		if got := p.interval(queueParts); got < 0 {
 			t.Errorf("at %v: got %s", now, got)
 		}
 	}

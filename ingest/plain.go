@@ -235,7 +235,7 @@ func (f *plainFlow) Status(s *Status) {
 	s.Overflow = f.overflow.Load()
 }
 
-func (f *plainFlow) Interval() time.Duration { return f.pace.interval() }
+func (f *plainFlow) Interval() time.Duration { return f.pace.interval(queueParts) }
 
 func (f *plainFlow) Rejoin() { f.membership.askRejoin() }
 

@@ -393,7 +393,7 @@ func (f *ringFlow) Interval() time.Duration {
 	if f.way == bySocket {
 		return own
 	}
-	shared := f.ring.pace.interval()
+	shared := f.ring.pace.interval(ringParts)
 	if f.way == byRing || own == 0 || (shared > 0 && shared < own) {
 		return shared
 	}

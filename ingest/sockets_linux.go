@@ -198,7 +198,7 @@ func (f *socketFlow) Status(s *Status) {
 	}
 }
 
-func (f *socketFlow) Interval() time.Duration { return f.pace.interval() }
+func (f *socketFlow) Interval() time.Duration { return f.pace.interval(queueParts) }
 
 func (f *socketFlow) Rejoin() { f.membership.askRejoin() }
 

@@ -1,0 +1,7 @@
+//go:build !amd64 && !arm64
+
+package ingest
+
+import "unsafe"
+
+func prefetch(unsafe.Pointer, uintptr, uintptr) {}
