@@ -83,6 +83,9 @@ func (j *Journal) Level() slog.Level { return j.level.Level() }
 func (j *Journal) Lines(after int64) []Line {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if after > j.count {
+		after = 0 // the number is another run's
+	}
 	first := max(j.count-int64(len(j.ring)), after, 0)
 	lines := make([]Line, 0, max(j.count-first, 0))
 	for n := first; n < j.count; n++ {

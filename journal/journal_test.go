@@ -29,8 +29,11 @@ func TestJournal_holdsTheNewest(t *testing.T) {
 	if got := j.Lines(Kept + 8); len(got) != 2 {
 		t.Errorf("after %d: got %d lines, want 2", Kept+8, len(got))
 	}
-	if got := j.Lines(1 << 40); len(got) != 0 {
+	if got := j.Lines(Kept + 10); len(got) != 0 {
 		t.Errorf("after the end: got %d lines, want none", len(got))
+	}
+	if got := j.Lines(1 << 40); len(got) != Kept {
+		t.Errorf("after another run's last: got %d lines, want all", len(got))
 	}
 	if n := strings.Count(out.String(), "\n"); n != Kept+10 {
 		t.Errorf("got %d lines written, want %d", n, Kept+10)

@@ -17,6 +17,9 @@ type Channel struct {
 
 	Name, Group, Logo string
 
+	// Number is tvg-chno, under which viewers dial it; 0: it has none.
+	Number int
+
 	// Sources are tried in this order. There is at least one.
 	Sources []Source
 

@@ -104,7 +104,7 @@ func (b *builder) entry(e *playlist.Entry, origin string) {
 		b.table.entries = append(b.table.entries, entry{Entry: e, channel: c, firsts: firsts, again: true})
 		return
 	}
-	c := &Channel{Path: free(path, b.taken), Name: name, Group: e.Group, Logo: e.Logo, Origin: origin}
+	c := &Channel{Path: free(path, b.taken), Name: name, Group: e.Group, Logo: e.Logo, Number: e.Number, Origin: origin}
 	b.table.byPath[c.Path] = Found{c, -1}
 	b.labels(c, sources)
 	c.Sources = sources

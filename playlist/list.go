@@ -19,6 +19,8 @@ type Entry struct {
 	Group string // group-title, else #EXTGRP; may be empty
 	Logo  string // tvg-logo; may be empty
 
+	Number int // tvg-chno, from 1; 0: none
+
 	// Sources are the URLs of the entry, at least one. More than one follow one
 	// #EXTINF line in lists that give a choice.
 	Sources []Source

@@ -189,6 +189,9 @@ func (p *parser) entry(s Source) Entry {
 				e.Group = v.text
 			case strings.EqualFold(key, "tvg-logo"):
 				e.Logo = v.text
+			case strings.EqualFold(key, "tvg-chno"):
+				n, _ := strconv.ParseUint(v.text, 10, 31) // some write a name here
+				e.Number = int(n)
 			case strings.EqualFold(key, "tvg-name") && e.Name == "":
 				e.Name = v.text
 			}

@@ -137,3 +137,13 @@ func TestAttribute(t *testing.T) {
 		}
 	}
 }
+
+// A number is one that can be dialled.
+func TestParse_number(t *testing.T) {
+	for attribute, want := range map[string]int{`tvg-chno="12"`: 12, `tvg-chno=7`: 7, `tvg-chno="BBC 1"`: 0, `tvg-chno="-3"`: 0, ``: 0} {
+		l, err := Parse([]byte("#EXTM3U\n#EXTINF:-1 " + attribute + ",One\nrtp://239.1.1.1:1\n"))
+		if err != nil || l.Entries[0].Number != want {
+			t.Errorf("%s: got %d, %v, want %d", attribute, l.Entries[0].Number, err, want)
+		}
+	}
+}

@@ -23,13 +23,22 @@ import (
 //go:embed clips/*.ts
 var clips embed.FS
 
-// demoChannels are the demo's channels and their groups, of those that anybody
-// may use within an organisation (RFC 2365).
-var demoChannels = []struct {
+type demoChannel struct {
 	name, clip string
 	rtp        bool
 	group      netip.Addr
-}{
+}
+
+func (c demoChannel) protocol() string {
+	if c.rtp {
+		return "rtp"
+	}
+	return "udp"
+}
+
+// demoChannels are the demo's channels and their groups, of those that anybody
+// may use within an organisation (RFC 2365).
+var demoChannels = []demoChannel{
 	{"zapcast 1", "clips/one.ts", true, netip.AddrFrom4([4]byte{239, 255, 77, 1})},
 	{"zapcast 2", "clips/two.ts", true, netip.AddrFrom4([4]byte{239, 255, 77, 2})},
 	{"zapcast 3", "clips/three.ts", false, netip.AddrFrom4([4]byte{239, 255, 77, 3})},
@@ -67,8 +76,8 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	_, log := newLogger(stderr, slog.LevelWarn)
-	server, wait, err := startDemoServer(ctx, cfg, candidates, log)
+	book, log := newLogger(stderr, slog.LevelWarn)
+	server, wait, err := startDemoServer(ctx, &server{log: log, journal: book}, cfg, candidates)
 	if err != nil {
 		return err
 	}
@@ -125,18 +134,24 @@ func loopbackInterface() (string, error) {
 	return "", errors.New("demo: this machine has no loopback interface that is up")
 }
 
-// startDemoServer starts the server on the first candidate that is free.
-func startDemoServer(ctx context.Context, cfg serveConfig, candidates []string, log *slog.Logger) (server netip.AddrPort, wait func() error, err error) {
+// startDemoServer starts s on the first candidate that is free, and gives the
+// channels their names.
+func startDemoServer(ctx context.Context, s *server, cfg serveConfig, candidates []string) (addr netip.AddrPort, wait func() error, err error) {
 	for i, address := range candidates {
 		var at string
 		cfg.listen = []string{address}
-		at, wait, err = startServer(ctx, cfg, log)
+		at, wait, err = s.start(ctx, cfg)
 		switch {
 		case err == nil:
-			server, err = netip.ParseAddrPort(at)
-			return server, wait, err
+			addr = netip.MustParseAddrPort(at)
+			for _, c := range demoChannels {
+				cfg.channels = append(cfg.channels, channelConfig{origin: "demo", name: c.name, sources: []string{
+					fmt.Sprintf("%s://%s:%d", c.protocol(), c.group, groupPort(addr.Port())),
+				}})
+			}
+			return addr, wait, s.reconfigure(cfg)
 		case !errors.Is(err, syscall.EADDRINUSE) || i == len(candidates)-1:
-			return server, nil, err
+			return addr, nil, err
 		}
 	}
 	panic("main: no address to listen on")
@@ -211,18 +226,16 @@ func demoPage(server netip.AddrPort, choice bool) string {
 	page.WriteString("Three channels are on the air, as multicast on this machine and over HTTP:\n\n")
 	var first string
 	for _, c := range demoChannels {
-		kind := "udp"
-		if c.rtp {
-			kind = "rtp"
-		}
-		url := fmt.Sprintf("http://%s/%s/%s:%d", host, kind, c.group, groupPort(server.Port()))
+		url := fmt.Sprintf("http://%s/%s/%s:%d", host, c.protocol(), c.group, groupPort(server.Port()))
 		fmt.Fprintf(&page, "    %s   %s\n", c.name, url)
 		if first == "" {
 			first = url
 		}
 	}
 	fmt.Fprintf(&page, `
-Watch one, or take ten seconds of it; zap to another while this runs:
+Watch them in a browser: http://%[2]s/
+
+Or in a player; or take ten seconds of one:
 
     ffplay %[1]s
     vlc %[1]s

@@ -58,18 +58,19 @@ func TestStartDemoServer_takesTheNextPort(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	cfg := defaultConfig()
-	server, wait, err := startDemoServer(ctx, cfg, []string{taken.Addr().String(), "127.0.0.1:0"}, slog.New(slog.DiscardHandler))
+	quiet := slog.New(slog.DiscardHandler)
+	at, wait, err := startDemoServer(ctx, &server{log: quiet}, cfg, []string{taken.Addr().String(), "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := server.String(); got == taken.Addr().String() || !server.Addr().IsLoopback() {
+	if got := at.String(); got == taken.Addr().String() || !at.Addr().IsLoopback() {
 		t.Errorf("listens on %s", got)
 	}
 	stop()
 	if err := wait(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := startDemoServer(ctx, cfg, []string{taken.Addr().String()}, slog.New(slog.DiscardHandler)); err == nil {
+	if _, _, err := startDemoServer(ctx, &server{log: quiet}, cfg, []string{taken.Addr().String()}); err == nil {
 		t.Error("a server listens on a port that is taken")
 	}
 }

@@ -92,12 +92,11 @@ func (s *server) warnOfInterface() {
 	}
 }
 
-// startServer starts a server that lives until ctx ends. It returns once the
-// listeners are open: addr is where the first of them listens, and wait blocks
-// until the end, when everything is closed.
-func startServer(ctx context.Context, cfg serveConfig, log *slog.Logger) (addr string, wait func() error, err error) {
-	s, err := openServer(cfg, log)
-	if err != nil {
+// start opens a server that lives until ctx ends. It returns once the listeners
+// are open: addr is where the first of them listens, and wait blocks until the
+// end, when everything is closed.
+func (s *server) start(ctx context.Context, cfg serveConfig) (addr string, wait func() error, err error) {
+	if err := s.open(cfg); err != nil {
 		return "", nil, err
 	}
 	addr = s.listeners[cfg.endpoints()[0]].Addr().String()

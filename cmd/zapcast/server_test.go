@@ -145,7 +145,7 @@ func (w *watcher) read(packets int) error {
 func TestStartServer_servesUntilTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	addr, wait, err := startServer(ctx, testConfig(t), slog.New(slog.DiscardHandler))
+	addr, wait, err := (&server{log: slog.New(slog.DiscardHandler)}).start(ctx, testConfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestStartServer_portInUse(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.listen = []string{"127.0.0.1:0", ln.Addr().String()}
 	cfg.origin["listen"] = "zapcast.toml:7"
-	_, _, err = startServer(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	_, _, err = (&server{log: slog.New(slog.DiscardHandler)}).start(t.Context(), cfg)
 	want := fmt.Sprintf("zapcast.toml:7: listen: expected an address that is free, found %q: ", ln.Addr())
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s…", err, want)
