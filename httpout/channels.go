@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"zapcast/access"
 	"zapcast/lineup"
 	"zapcast/tune"
 )
@@ -22,6 +23,7 @@ type namedJSON struct {
 	Name    string       `json:"name"`
 	Group   string       `json:"group"`
 	Path    string       `json:"path"`
+	Number  int          `json:"number"`
 	Logo    string       `json:"logo"`
 	Origin  string       `json:"origin"`
 	Sources []sourceJSON `json:"sources"`
@@ -71,9 +73,9 @@ func (s *Server) channels(w http.ResponseWriter, r *http.Request) error {
 	config := s.config.Load()
 	list := []namedJSON{}
 	for _, c := range s.table(config).Channels {
-		named := namedJSON{Name: c.Name, Group: c.Group, Path: "/" + lineup.Escape(c.Path), Logo: c.Logo, Origin: c.Origin}
+		named := namedJSON{Name: c.Name, Group: c.Group, Path: "/" + lineup.Escape(c.Path), Number: c.Number, Logo: c.Logo, Origin: access.Redact(c.Origin)}
 		for i, source := range c.Sources {
-			named.Sources = append(named.Sources, sourceJSON{URL: source.Name(), Label: source.Label, Active: c.Switch.Active() == i})
+			named.Sources = append(named.Sources, sourceJSON{URL: access.Redact(source.Name()), Label: source.Label, Active: c.Switch.Active() == i})
 		}
 		list = append(list, named)
 	}

@@ -121,6 +121,7 @@ func (s *Server) fixed() map[string]endpoint {
 		"/api/status":    {right: access.View, answer: s.status},
 		"/api/events":    {right: access.View, answer: s.listen},
 		"/api/diagnose":  {right: access.View, answer: s.diagnose},
+		"/api/rights":    {right: access.View, answer: s.rights},
 		"/metrics":       {right: access.View, answer: s.metrics},
 		"/api/log":       {right: access.View, answer: s.log},
 		"/api/log-level": {right: access.Admin, post: true, answer: s.setLevel},

@@ -2,6 +2,7 @@ package httpout
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -120,15 +121,37 @@ func (v *visit) query() string {
 	return access.Parameter + "=" + strings.ReplaceAll(url.QueryEscape(v.token.Secret), "+", "%20")
 }
 
-// enter lets a visit in that has the right it needs. A token in the query is
-// kept as a cookie, so that a page's own requests carry it.
-func (s *Server) enter(config *Config, w http.ResponseWriter, v *visit, right access.Right) error {
-	token, err := config.Guard.Check(access.Request{
+// may returns the token that gives a visit a right, nil where it takes none.
+func (s *Server) may(config *Config, v *visit, right access.Right) (*access.Token, error) {
+	return config.Guard.Check(access.Request{
 		Credentials: v.credentials,
 		Client:      v.client,
 		Local:       access.Local(v.client, v.forwarded, hostName(v.host)),
 		Target:      v.path,
 	}, right)
+}
+
+// rights answers /api/rights: what the page offers this viewer.
+func (s *Server) rights(w http.ResponseWriter, r *http.Request) error {
+	config, v := s.config.Load(), visitOf(r)
+	rights := map[string]bool{}
+	for i, name := range access.Rights {
+		_, err := s.may(config, v, access.Right(i))
+		rights[name] = err == nil
+	}
+	body, err := json.Marshal(rights)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", noCache)
+	answer(config, w, r, http.StatusOK, "application/json", append(body, '\n'))
+	return nil
+}
+
+// enter lets a visit in that has the right it needs. A token in the query is
+// kept as a cookie, so that a page's own requests carry it.
+func (s *Server) enter(config *Config, w http.ResponseWriter, v *visit, right access.Right) error {
+	token, err := s.may(config, v, right)
 	if err != nil {
 		return s.deny(config, w, v, err)
 	}

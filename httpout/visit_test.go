@@ -40,6 +40,8 @@ func TestRights(t *testing.T) {
 		{"GET", "/api/channels", 401, 200, 403, 200, 401},
 		{"GET", "/api/status", 401, 403, 200, 200, 401},
 		{"GET", "/api/log", 401, 403, 200, 200, 401},
+		{"GET", "/api/rights", 401, 403, 200, 200, 401},
+		{"GET", "/api/diagnose", 401, 403, 400, 400, 401},
 		{"GET", "/", 401, 403, 200, 200, 401},
 		{"GET", "/healthz", 200, 200, 200, 200, 200},
 		{"POST", "/api/viewers/77/disconnect", 401, 403, 403, 404, 401},
@@ -66,6 +68,24 @@ func TestRights(t *testing.T) {
 	}
 	if log := f.log.String(); strings.Contains(log, "secret") || !strings.Contains(log, "wrong token") {
 		t.Errorf("want wrong tokens named in the log, and no secret: %s", log)
+	}
+}
+
+// The page is told what its viewer may do, so that it offers nothing else.
+func TestRights_told(t *testing.T) {
+	guard, open := guarded(), access.NewGuard(access.Config{})
+	for _, tt := range []struct {
+		guard        *access.Guard
+		secret, want string
+	}{
+		{guard, "view-secret", `{"admin":false,"stream":false,"view":true}`},
+		{guard, "admin-secret", `{"admin":true,"stream":true,"view":true}`},
+		{open, "", `{"admin":false,"stream":true,"view":true}`}, // the host is "test", not this machine's own name
+	} {
+		f := newFront(t, Config{Guard: tt.guard})
+		if _, body := f.request("GET", "/api/rights", "Authorization: Bearer "+tt.secret, "Connection: close"); body != tt.want+"\n" {
+			t.Errorf("%q: got %s, want %s", tt.secret, body, tt.want)
+		}
 	}
 }
 

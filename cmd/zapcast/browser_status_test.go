@@ -18,7 +18,7 @@ func (d *demoBrowser) showsLoss(t *testing.T) {
 	group := playOnLoopback(t, "clips/one.ts", "--drop 5%")
 	page := d.open(t, "http://"+d.demo.addr+"/#/status", 1440, 900)
 	page.until(`document.querySelector(".state").dataset.state === "open"`)
-	viewer := d.view(t, "/rtp/"+group)
+	d.view(t, "/rtp/"+group)
 	var id string
 	eventually(t, func() bool {
 		for _, c := range d.demo.status().Channels {
@@ -37,8 +37,9 @@ func (d *demoBrowser) showsLoss(t *testing.T) {
 	page.until(`document.querySelectorAll(".viewer").length === 1`)
 	page.eval(fmt.Sprintf(`location.hash = "#/status/%s"`, url.PathEscape(id)), nil)
 	page.until(`document.querySelectorAll(".charts canvas").length === 3`)
-	viewer.Close()
+	page.eval(`document.querySelector(".viewer button").click()`, nil)
 	page.until(`document.querySelectorAll(".viewer").length === 0`)
+	eventually(t, func() bool { return len(d.demo.status().Viewers) == 0 }, "the viewer is disconnected")
 }
 
 // The page says what it waits for, and on a click why it waits in vain: here,

@@ -32,6 +32,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("zaps often", d.zapsOften)
 	t.Run("explains a black screen", d.explains)
 	t.Run("shows a loss", d.showsLoss)
+	t.Run("lists thousands", b.longList)
 	t.Run("rests when hidden", d.restsWhenHidden)
 	t.Run("fits everywhere", d.fitsEverywhere)
 }

@@ -4,24 +4,61 @@
 // the page, which may live under a prefix and behind TLS.
 export const api = (path) => new URL(path, document.baseURI).href;
 
-// loadChannels asks the server which channels it has. It throws where there is
-// no answer.
-export async function loadChannels() {
-  const response = await fetch(api("api/status"), { cache: "no-cache" });
+// ask gets one of the server's answers. It throws, in the server's words, where
+// that is a refusal, and where there is none.
+export async function ask(path, options) {
+  const response = await fetch(api(path), { cache: "no-store", ...options });
   if (!response.ok) throw new Error(`${response.status} ${(await response.text()).trim()}`);
-  const { channels } = await response.json();
-  return channels.map((c, i) => makeChannel({ name: c.id, path: c.source.replace("://", "/"), number: i + 1 }));
+  return response.json();
 }
 
-function makeChannel({ name, path, group = "", logo = "", number = 0 }) {
+// loadChannels asks which channels have names. They have the numbers that their
+// playlists give them, or, where none does, those of their places.
+export async function loadChannels() {
+  const channels = await ask("api/channels");
+  const numbered = channels.some((c) => c.number);
+  return channels.map((c, i) => makeChannel({ ...c, number: numbered ? c.number : i + 1 }));
+}
+
+function makeChannel({ name, path, group = "", logo = "", number = 0, sources = [] }) {
   return {
-    name, group, number,
-    logo: /^(https?:|data:image\/)/i.test(logo) ? logo : "",
+    name, group, number, sources,
+    logo: logoSchemes.test(logo) ? logo : "",
     path: path.replace(/^\//, ""),
     url: api(path.replace(/^\//, "")),
     words: fold(`${number} ${name} ${group}`),
   };
 }
+
+// Behind TLS a browser shows no pictures from servers without.
+const logoSchemes = location.protocol === "https:" ? /^(https:|data:image\/)/i : /^(https?:|data:image\/)/i;
+
+// decoded is a path as it is compared: an address bar writes it in its own way.
+export function decoded(path) {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+// A Names tells which channel with a name a channel of the status is: by its own
+// path, or by the address of its only source.
+export class Names {
+  constructor(channels = []) {
+    this.byID = new Map();
+    for (const channel of channels) {
+      this.byID.set(`/${decoded(channel.path)}`, channel);
+      if (channel.sources.length === 1) this.byID.set(bare(channel.sources[0].url), channel);
+    }
+  }
+
+  of({ id, source = "" }) {
+    return this.byID.get(id.replace(/#\d+$/, "")) ?? this.byID.get(bare(source)) ?? null;
+  }
+}
+
+const bare = (url) => url.replace(/\?.*$/, "");
 
 // typedChannel makes a channel out of an address that somebody typed into the
 // search: "239.1.1.1:5000", "rtp://...", "udp/239.1.1.1:5000?fcc=...".

@@ -16,10 +16,12 @@ export class Channels {
       return h("span", null, key, t(c.field));
     }));
     this.element = h("div", null, this.box, this.none, this.legend);
-    this.rows = new Rows(this.box, makeRow, fillRow);
+    this.rows = new Rows(this.box, makeRow, (row, channel) => fillRow(row, channel, this.named.get(channel.id)));
   }
 
-  show(channels, now) {
+  // named: by id, the channels that have names.
+  show(channels, named, now) {
+    this.named = named;
     this.none.hidden = channels.length > 0;
     this.legend.hidden = channels.length === 0;
     this.rows.show(channels, (c) => c.id);
@@ -37,11 +39,12 @@ function makeRow(id) {
   return row;
 }
 
-function fillRow(row, channel) {
-  setText(row.name, channel.name ?? channel.id);
+function fillRow(row, channel, named) {
+  setText(row.name, named?.name ?? channel.id);
   setText(row.state, t(`state_${channel.state}`));
   row.state.dataset.state = channel.state;
   setText(row.facts, [
+    named && channel.id !== `/${named.name}` && channel.id,
     t("nViewers", { n: count(channel.viewers) }), bitRate(channel.bit_rate), channel.codec,
     channel.history_bytes > 0 && t("historyOf", { size: bytes(channel.history_bytes) }),
   ].filter(Boolean).join(" · "));

@@ -5,6 +5,7 @@ import { bytes, count, ms, t } from "./i18n.js";
 import { Charts } from "./charts.js";
 import { Diagnosis } from "./diagnosis.js";
 import { history } from "./history.js";
+import { Sources } from "./sources.js";
 
 // Facts of the status that are worth a line, in order.
 const FACTS = [
@@ -21,12 +22,13 @@ export class Detail {
     this.facts = h("dl.facts-list");
     this.warnings = h("ul.warnings");
     this.below = h("div");
+    this.sources = new Sources();
     const charts = h("div.charts");
     this.panel = h("section.detail", { "aria-label": id },
       h("header", null, this.title,
         h("button", { onclick: () => this.diagnose() }, t("whyBlack")),
         h("a.button", { href: "#/status", "aria-label": t("close"), title: t("close") }, "✕")),
-      this.below, this.warnings, charts, this.facts);
+      this.below, this.warnings, this.sources.element, charts, this.facts);
     box.append(this.panel);
     this.charts = new Charts(charts);
   }
@@ -42,15 +44,17 @@ export class Detail {
     this.diagnosis = new Diagnosis(this.below, { channel: this.id, title: this.title.textContent });
   }
 
-  show(status, now) {
+  show(status, named, now) {
     const channel = status.channels.find((c) => c.id === this.id);
     this.charts.draw(history.channels.get(this.id) ?? [], now);
     if (!channel) {
       this.warnings.replaceChildren(h("li", null, t("notOnAir")));
+      this.sources.show(null);
       this.facts.replaceChildren();
       return;
     }
-    this.title.textContent = channel.name ?? channel.id;
+    this.title.textContent = named?.name ?? channel.id;
+    this.sources.show(named, channel.source);
     this.warnings.replaceChildren(...channel.warnings.map((w) => h("li", null, w)));
     const known = FACTS.filter(([field]) => channel[field] !== undefined && channel[field] !== null && channel[field] !== "");
     this.facts.replaceChildren(...known.flatMap(([field, show = String]) => [

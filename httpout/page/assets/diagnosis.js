@@ -3,7 +3,7 @@
 
 import { h } from "./dom.js";
 import { has, t } from "./i18n.js";
-import { api } from "./channels.js";
+import { ask } from "./channels.js";
 
 export class Diagnosis {
   // what: {url: path of a stream} or {channel: id}, and a title.
@@ -22,9 +22,7 @@ export class Diagnosis {
 
   async run(what) {
     try {
-      const response = await fetch(api(`api/diagnose?${new URLSearchParams(what)}`), { signal: this.abortion.signal, cache: "no-store" });
-      if (!response.ok) throw new Error((await response.text()).trim());
-      const { findings } = await response.json();
+      const { findings } = await ask(`api/diagnose?${new URLSearchParams(what)}`, { signal: this.abortion.signal });
       this.state.hidden = true;
       this.list.replaceChildren(...findings.map((f) => h("li", { "data-level": f.level, "data-code": f.code },
         has(`find_${f.code}`) ? t(`find_${f.code}`, f.values) : f.text)));

@@ -43,6 +43,17 @@ export const en = {
   zap: "{total} to the picture: network {network}, decoding {decode}",
   zaps: "median of {n}: {median}",
 
+  sources: "Sources",
+  sourcePlays: "plays",
+  useSource: "Use this one",
+  level: "Level",
+  level_debug: "debug",
+  level_info: "info",
+  level_warn: "warning",
+  level_error: "error",
+  levelLasts: "until the server's next reload",
+  noLines: "The log is empty.",
+
   live: "live",
   stream_closed: "not connected",
   stream_connecting: "connecting",

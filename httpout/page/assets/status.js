@@ -7,6 +7,8 @@ import { history } from "./history.js";
 import { Channels } from "./channeltable.js";
 import { Viewers } from "./viewertable.js";
 import { Detail } from "./detail.js";
+import { loadChannels, Names } from "./channels.js";
+import { myRights } from "./rights.js";
 import { drawZaps } from "./zaps.js";
 
 export class StatusView {
@@ -28,6 +30,9 @@ export class StatusView {
       h("section", null, h("h2", null, t("viewers")), this.viewers.element),
       h("section", null, h("h2", null, t("zapTimes")), this.zaps));
     box.append(this.page);
+    this.names = new Names();
+    this.loadNames();
+    myRights().then((rights) => box.classList.toggle("powerless", !rights.admin));
     this.stop = listen((status) => this.take(status), (state) => this.showState(state));
   }
 
@@ -49,6 +54,15 @@ export class StatusView {
     this.detail?.close();
   }
 
+  // loadNames has the channels called as the list calls them. Who may not see the
+  // list sees addresses.
+  async loadNames() {
+    try {
+      this.names = new Names(await loadChannels());
+      if (this.last) this.take(this.last);
+    } catch { /* addresses, then */ }
+  }
+
   showState(state) {
     this.state.dataset.state = state;
     setText(this.state, state === "open" ? t("live") : t(`stream_${state}`));
@@ -59,9 +73,10 @@ export class StatusView {
     if (status !== this.last) history.take(status, now);
     this.showFigures(status);
     this.warnings.replaceChildren(...status.warnings.map((w) => h("li", null, w)));
-    this.channels.show(status.channels, now);
-    this.viewers.show(status.viewers);
-    this.detail?.show(status, now);
+    const named = new Map(status.channels.map((c) => [c.id, this.names.of(c)]));
+    this.channels.show(status.channels, named, now);
+    this.viewers.show(status.viewers, named);
+    this.detail?.show(status, named.get(this.detail.id), now);
     drawZaps(this.zaps);
     this.showFailures(status.failures);
     this.last = status;

@@ -2,7 +2,7 @@
 
 import { h, setText } from "./dom.js";
 import { bytes, duration, ms, t } from "./i18n.js";
-import { api } from "./channels.js";
+import { ask } from "./channels.js";
 import { Rows } from "./table.js";
 
 export class Viewers {
@@ -10,10 +10,12 @@ export class Viewers {
     this.box = h("div.lines");
     this.none = h("p.empty", null, t("nobodyWatches"));
     this.element = h("div", null, this.box, this.none);
-    this.rows = new Rows(this.box, makeRow, fillRow);
+    this.rows = new Rows(this.box, makeRow, (row, v) => fillRow(row, v, this.named.get(v.channel)));
   }
 
-  show(viewers) {
+  // named: by id, the channels that have names.
+  show(viewers, named) {
+    this.named = named;
     this.none.hidden = viewers.length > 0;
     this.rows.show(viewers, (v) => v.id);
   }
@@ -21,14 +23,14 @@ export class Viewers {
 
 function makeRow(id) {
   const row = { who: h("span.name"), what: h("span.facts"), how: h("span.facts"), fault: h("span.facts.bad", { role: "status" }) };
-  row.end = h("button.quiet", { onclick: () => disconnect(id, row) }, t("disconnect"));
+  row.end = h("button.quiet.admin", { onclick: () => disconnect(id, row) }, t("disconnect"));
   row.element = h("div.line.viewer", null, h("span.head", null, row.who, row.end), row.what, row.how, row.fault);
   return row;
 }
 
-function fillRow(row, v) {
+function fillRow(row, v, named) {
   setText(row.who, v.address);
-  setText(row.what, [v.name ?? v.channel, v.agent].filter(Boolean).join(" · "));
+  setText(row.what, [named?.name ?? v.channel, v.agent].filter(Boolean).join(" · "));
   const seconds = (Date.now() - Date.parse(v.since)) / 1000;
   const took = v.first_random_access_ms ?? v.first_byte_ms;
   setText(row.how, [
@@ -40,8 +42,7 @@ function fillRow(row, v) {
 async function disconnect(id, row) {
   row.end.disabled = true;
   try {
-    const response = await fetch(api(`api/viewers/${id}/disconnect`), { method: "POST" });
-    if (!response.ok) setText(row.fault, (await response.text()).trim());
+    await ask(`api/viewers/${id}/disconnect`, { method: "POST" });
   } catch (error) {
     setText(row.fault, error.message);
   }

@@ -2,7 +2,7 @@
 
 import { h, setText } from "./dom.js";
 import { ms, t } from "./i18n.js";
-import { loadChannels, typedChannel } from "./channels.js";
+import { decoded, loadChannels, typedChannel } from "./channels.js";
 import { Picker } from "./picker.js";
 import { Player } from "./player.js";
 import { Screen } from "./screen.js";
@@ -62,7 +62,7 @@ export class Watch {
     await this.loaded;
     const wanted = path || recall("channel", "");
     if (this.channel && (!path || path === this.channel.path)) return;
-    const known = this.picker.channels.find((c) => c.path === wanted) ?? typedChannel(decodeURI(wanted));
+    const known = this.picker.channels.find((c) => decoded(c.path) === decoded(wanted)) ?? typedChannel(decoded(wanted));
     if (known) this.zapTo(known);
   }
 

@@ -43,6 +43,17 @@ export const zh = {
   zap: "{total} 出画面：网络 {network}，解码 {decode}",
   zaps: "{n} 次的中位数：{median}",
 
+  sources: "信号源",
+  sourcePlays: "正在播放",
+  useSource: "改用此源",
+  level: "级别",
+  level_debug: "调试",
+  level_info: "信息",
+  level_warn: "警告",
+  level_error: "错误",
+  levelLasts: "到服务器下次重新加载为止",
+  noLines: "日志为空。",
+
   live: "实时",
   stream_closed: "未连接",
   stream_connecting: "正在连接",
