@@ -13,6 +13,7 @@ type waiter struct {
 	since    time.Time
 	reserved bool          // it was told to start, and has not yet
 	source   ingest.Status // set before the answer
+	cold     bool          // the same: the channel was opened for it
 }
 
 // A channel is one source and all who watch it.

@@ -137,6 +137,10 @@ type Lease struct {
 // Source is what the channel's source knew of itself when the lease was given.
 func (l *Lease) Source() ingest.Status { return l.waiter.source }
 
+// Cold reports whether the channel was opened for this lease; others start from
+// what has come since.
+func (l *Lease) Cold() bool { return l.waiter.cold }
+
 // Close gives the lease back. It does nothing after Attach, or a second time.
 func (l *Lease) Close() {
 	if l.done.Swap(true) {

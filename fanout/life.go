@@ -44,6 +44,7 @@ func (c *channel) wakeWaiters() {
 			return false
 		case c.startable(w.since):
 			w.source = c.source.Status()
+			w.cold = !w.since.After(c.opened)
 			w.reserved = true
 			c.reserved++
 			w.ready <- nil

@@ -222,7 +222,7 @@ func testBadLine(t *testing.T, line badLine, plain bool) {
 		target string
 	}
 	answers := make(chan answer)
-	targets := []string{"/rtp/" + spec, "/udp/" + spec, "/rtp/" + spec + "?fcc=192.0.2.9:8027"}
+	targets := []string{"/rtp/" + spec, "/udp/" + spec, "/rtp/" + spec + "?fcc=127.0.0.1:9"}
 	for _, target := range targets {
 		go func() { answers <- answer{f.open("GET", target), target} }()
 	}

@@ -17,7 +17,7 @@ const (
 
 	// exposedHeaders are the response headers that a web player of another
 	// origin may read.
-	exposedHeaders = "R2H-Upstream-Protocol, R2H-Upstream-Payload, R2H-Upstream-Transport, R2H-Playback-Scale, R2H-Playback-Range, R2H-Media-Duration"
+	exposedHeaders = "R2H-Upstream-Protocol, R2H-Upstream-Payload, R2H-Upstream-Transport, R2H-Playback-Scale, R2H-Playback-Range, R2H-Media-Duration, R2H-FCC-Status, R2H-FCC-Type, Zapcast-Start"
 
 	allowedMethods = "GET, HEAD, OPTIONS"
 

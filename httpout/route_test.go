@@ -245,7 +245,7 @@ func TestServer_CORS(t *testing.T) {
 		response, _ = f.request("HEAD", target, "Connection: close")
 		check(response, map[string]string{
 			"Access-Control-Allow-Origin":   "https://page.example",
-			"Access-Control-Expose-Headers": "R2H-Upstream-Protocol, R2H-Upstream-Payload, R2H-Upstream-Transport, R2H-Playback-Scale, R2H-Playback-Range, R2H-Media-Duration",
+			"Access-Control-Expose-Headers": exposedHeaders,
 		})
 	}
 	f.feed("239.1.1.1:5000")

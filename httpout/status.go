@@ -18,14 +18,15 @@ import (
 // field is; a test keeps the two in step.
 
 type statusJSON struct {
-	Process  processJSON   `json:"process"`
-	Refused  refusedJSON   `json:"refused"`
-	Memory   memoryJSON    `json:"stream_memory"`
-	Receive  receiveJSON   `json:"receive"`
-	Channels []channelJSON `json:"channels"`
-	Viewers  []viewerJSON  `json:"viewers"`
-	Failures []failure     `json:"failures"`
-	Warnings []string      `json:"warnings"`
+	Process  processJSON     `json:"process"`
+	Refused  refusedJSON     `json:"refused"`
+	Memory   memoryJSON      `json:"stream_memory"`
+	Receive  receiveJSON     `json:"receive"`
+	Channels []channelJSON   `json:"channels"`
+	Viewers  []viewerJSON    `json:"viewers"`
+	FCC      []fccServerJSON `json:"fcc_servers"`
+	Failures []failure       `json:"failures"`
+	Warnings []string        `json:"warnings"`
 
 	Playlists []playlistJSON `json:"playlists"`
 }
@@ -120,6 +121,7 @@ type channelJSON struct {
 	Blocks             int64     `json:"blocks"`
 	Files              int64     `json:"files"`
 	Seen               string    `json:"seen"`
+	FCC                *fccJSON  `json:"fcc"`
 	Warnings           []string  `json:"warnings"`
 }
 
@@ -197,6 +199,7 @@ func (s *Server) snapshot(now time.Time) statusJSON {
 		Failures:  s.failures.snapshot(),
 		Warnings:  []string{},
 		Playlists: s.playlists(),
+		FCC:       s.fccServers(now),
 	}
 	for _, c := range engine.Channels {
 		status.Channels = append(status.Channels, channelStatus(c, now))
@@ -270,6 +273,7 @@ func channelStatus(c fanout.ChannelStatus, now time.Time) channelJSON {
 		Blocks:             c.Blocks,
 		Files:              c.Files,
 		Seen:               access.Redact(c.Seen),
+		FCC:                fccStatus(source.FCC),
 		Warnings:           append([]string{}, source.Warnings...),
 	}
 }

@@ -90,7 +90,7 @@ func (s *Server) stream(config *Config, w http.ResponseWriter, r *http.Request, 
 	}
 	viewer.Ended = recordStream(config.Access, w, r, v, received)
 	viewer.Conn = c.detach()
-	viewer.Header = streamHeader(r, config.CORS, channel.Protocol, lease.Source())
+	viewer.Header = streamHeader(r, config.CORS, channel.Protocol, lease)
 	if err := lease.Attach(viewer); err != nil {
 		config.Logger.Debug("viewer lost at the start", "client", viewer.Client, "channel", channel.Key, "err", err)
 	}
@@ -136,7 +136,7 @@ func (s *Server) openFailed(config *Config, r *http.Request, key string, err err
 
 // streamHeader is the response header of a stream, whole. There is no length:
 // the body ends with the connection.
-func streamHeader(r *http.Request, cors, protocol string, source ingest.Status) []byte {
+func streamHeader(r *http.Request, cors, protocol string, lease *fanout.Lease) []byte {
 	var b strings.Builder
 	line := func(key, value string) {
 		b.WriteString(key + ": " + value + "\r\n")
@@ -152,11 +152,15 @@ func streamHeader(r *http.Request, cors, protocol string, source ingest.Status) 
 	line("Connection", "close")
 	line("Cache-Control", noCache)
 	line("R2H-Upstream-Protocol", protocol)
+	source := lease.Source()
 	if source.Payload != "" {
 		line("R2H-Upstream-Payload", source.Payload)
 	}
 	if session := source.Session; session != nil {
 		sessionHeader(session, line)
+	}
+	if source.FCC != nil {
+		fastChange(line, source.FCC, lease.Cold())
 	}
 	if cors != "" {
 		line("Access-Control-Allow-Origin", cors)
@@ -179,6 +183,39 @@ func sessionHeader(s *ingest.SessionStatus, line func(key, value string)) {
 	if s.Duration > 0 {
 		line("R2H-Media-Duration", seconds(s.Duration))
 	}
+}
+
+// fastChange tells how a channel with fast channel change began: in the two
+// headers of rtp2httpd, and in one of our own that has the details.
+func fastChange(line func(key, value string), status *ingest.FCCStatus, cold bool) {
+	compatible, start := "fallback", "multicast"
+	switch {
+	case !cold:
+		start = "history"
+	case status.Kind == ingest.StartBurst:
+		start = "burst"
+	}
+	if status.Kind == ingest.StartBurst {
+		compatible = "active"
+	}
+	line("R2H-FCC-Status", compatible)
+	if status.Dialect != "" {
+		line("R2H-FCC-Type", status.Dialect)
+	}
+	ms := func(key string, d time.Duration) {
+		if d > 0 {
+			start += "; " + key + "=" + strconv.FormatInt(d.Milliseconds(), 10)
+		}
+	}
+	if cold {
+		ms("reply-ms", status.ReplyTime)
+		ms("first-byte-ms", status.FirstByte)
+		ms("random-access-ms", status.RandomAccess)
+		if status.Reason != "" {
+			start += "; reason=" + strconv.Quote(oneLine(status.Reason))
+		}
+	}
+	line("Zapcast-Start", start)
 }
 
 // clientName is a peer's address for logs and status.

@@ -73,7 +73,7 @@ func TestStream_oldClient(t *testing.T) {
 func TestStream_headJoinsNothing(t *testing.T) {
 	f := newFront(t, Config{MaxClients: 1})
 	for range 3 {
-		if response, _ := f.request("HEAD", "/rtp/239.1.1.1:5000?fcc=192.0.2.9:8027"); response.StatusCode != 200 {
+		if response, _ := f.request("HEAD", "/rtp/239.1.1.1:5000?fcc=127.0.0.1:9"); response.StatusCode != 200 {
 			t.Errorf("got %s, want 200", response.Status)
 		}
 	}
@@ -89,7 +89,7 @@ func TestStream_spellingsShareAChannel(t *testing.T) {
 	targets := []string{
 		"/rtp/239.1.1.1:5000", "/udp/239.1.1.1:5000", "/udp/239.1.1.1%5000", "/udp/239.1.1.1~5000", "/udp/239.1.1.1+5000",
 		"/udp/239.1.1.1-5000", "/udp/239.1.1.1^5000", "/udp/239.1.1.1%3A5000", "/rtp/news.example:5000/?a=1$News",
-		"/rtp/239.1.1.1:5000?fcc=192.0.2.9:8027&fcc-type=huawei&fec=5002", "http://test/rtp/239.1.1.1:5000", "/rtp/239.1.1.1:5000//x",
+		"/rtp/239.1.1.1:5000?fcc=127.0.0.1:9&fcc-type=huawei&fec=5002", "http://test/rtp/239.1.1.1:5000", "/rtp/239.1.1.1:5000//x",
 	}
 	for _, target := range targets {
 		f.watch(target)

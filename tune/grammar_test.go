@@ -113,12 +113,14 @@ func TestParse_accepts(t *testing.T) {
 		return Target{Spec: group("239.1.1.1:5000"), FCC: server, FCCType: dialect}
 	}
 	const at = "/rtp/239.1.1.1:5000?"
-	f(at+"fcc=192.0.2.9:8027", fcc("192.0.2.9:8027", FCCTelecom))
-	f(at+"fcc=192.0.2.9:8027&fcc-type=huawei", fcc("192.0.2.9:8027", FCCHuawei))
-	f(at+"fcc=192.0.2.9:8027&fcc-type=other", fcc("192.0.2.9:8027", FCCTelecom))
-	f(at+"fcc=fcc.example:8027", fcc("fcc.example:8027", FCCTelecom))
+	f(at+"fcc=192.0.2.9:8027", fcc("192.0.2.9:8027", ""))
+	f(at+"fcc=192.0.2.9:8027&fcc-type=telecom", fcc("192.0.2.9:8027", "telecom"))
+	f(at+"fcc=192.0.2.9:8027&fcc-type=rams", fcc("192.0.2.9:8027", "rams"))
+	f(at+"fcc=192.0.2.9:8027&fcc-type=huawei", fcc("192.0.2.9:8027", "huawei"))
+	f(at+"fcc=192.0.2.9:8027&fcc-type=other", fcc("192.0.2.9:8027", ""))
+	f(at+"fcc=fcc.example:8027", fcc("fcc.example:8027", ""))
 	f(at+"fcc%3D192.0.2.9%3A8027", plain) // an escaped "=" is no "="
-	f("/rtp/239.1.1.1%3A5000%3Ffcc%3D192.0.2.9%3A8027%26fec%3D2", Target{Spec: group("239.1.1.1:5000"), FCC: "192.0.2.9:8027", FCCType: FCCTelecom, FEC: 2})
+	f("/rtp/239.1.1.1%3A5000%3Ffcc%3D192.0.2.9%3A8027%26fec%3D2", Target{Spec: group("239.1.1.1:5000"), FCC: "192.0.2.9:8027", FEC: 2})
 	f(at+"fcc=", plain)
 	f(at+"fcc=0", plain)
 	f(at+"fcc=:8027", plain)
@@ -228,7 +230,7 @@ func TestParse_saysWhatItIgnores(t *testing.T) {
 	f("fec=x", `fec="x": expected a port from 1 to 65535`)
 	f("fcc=[::1]:5", `fcc="[::1]:5": fast channel change has no IPv6 form`)
 	f("fcc=a b:5", `fcc="a b:5": no such host`)
-	f("fcc=a:5&fcc-type=b", `fcc-type="b": expected telecom or huawei, taken for telecom`)
+	f("fcc=a:5&fcc-type=b", `fcc-type="b": expected telecom, huawei, huawei-tlv, rams; it is found out`)
 	f("rejoin_time=x", `rejoin_time="x": expected seconds from 0 to 65535`)
 }
 

@@ -2,9 +2,12 @@ package tune
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"zapcast/fcc"
 )
 
 // parseQuery reads the parameters that concern a stream. Where one is given
@@ -90,14 +93,11 @@ func (t *Target) parseFCC(server, dialect string) error {
 		return nil
 	}
 	t.FCC = hostText(addr, name) + ":" + port
-	switch dialect {
-	case FCCTelecom, FCCHuawei:
+	switch {
+	case slices.Contains(fcc.Dialects, dialect):
 		t.FCCType = dialect
-	default:
-		t.FCCType = FCCTelecom
-		if dialect != "" {
-			t.ignore("fcc-type", dialect, "expected telecom or huawei, taken for telecom")
-		}
+	case dialect != "" && dialect != "auto":
+		t.ignore("fcc-type", dialect, "expected "+strings.Join(fcc.Dialects, ", ")+"; it is found out")
 	}
 	return nil
 }

@@ -2,8 +2,10 @@ package tune
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,6 +78,30 @@ func (r Resolver) flow(ctx context.Context, t Target, configured string) (ingest
 		}
 	}
 	return spec, refused
+}
+
+// server returns the IPv4 address and port of "host:port".
+func (r Resolver) server(ctx context.Context, hostPort string) (netip.AddrPort, error) {
+	if at, err := netip.ParseAddrPort(hostPort); err == nil {
+		return at, nil
+	}
+	host, text, _ := strings.Cut(hostPort, ":")
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	addrs, err := r.Lookup(ctx, "ip4", host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	for _, a := range addrs {
+		if a.Unmap().Is4() {
+			return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
+		}
+	}
+	return netip.AddrPort{}, errors.New("it has no IPv4 address")
 }
 
 // addresses returns the addresses of name, or the literal one where there is no name.

@@ -9,12 +9,6 @@ import (
 	"zapcast/ingest"
 )
 
-// Dialects of fast channel change that fcc-type can name.
-const (
-	FCCTelecom = "telecom"
-	FCCHuawei  = "huawei"
-)
-
 // A Target is a stream URL, taken apart. Everything that is not in Spec, Group,
 // Source and InterfaceIndex leaves the channel as it is: two targets that
 // differ in nothing else name the same one.
@@ -35,7 +29,7 @@ type Target struct {
 	Label string // what follows the "$", for display only
 
 	FCC        string        // fast-channel-change server as "host:port"; empty: none
-	FCCType    string        // FCCTelecom or FCCHuawei; empty without FCC
+	FCCType    string        // its dialect, one of fcc.Dialects; empty: to be found out
 	FEC        uint16        // port of the parity stream; 0: none
 	RejoinTime time.Duration // membership refresh asked for; 0: not asked for
 
@@ -68,6 +62,8 @@ func (t Target) String() string {
 	}
 	if t.FCC != "" {
 		param("fcc", t.FCC)
+	}
+	if t.FCC != "" && t.FCCType != "" {
 		param("fcc-type", t.FCCType)
 	}
 	if t.FEC != 0 {

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"zapcast/fcc"
 	"zapcast/ingest"
 	"zapcast/lineup"
 	"zapcast/rtsp"
@@ -45,17 +46,20 @@ type Config struct {
 
 	// Logger takes changes of a channel's source. Default: none.
 	Logger *slog.Logger
+	// FCC is how bursts are asked for.
+	FCC fcc.Config
 }
 
 // A Tuner resolves requests. It is safe for concurrent use.
 type Tuner struct {
 	config   atomic.Pointer[Config]
 	resolver Resolver
+	book     *fcc.Book
 }
 
 // New returns a tuner that looks names up with resolver.
 func New(config Config, resolver Resolver) *Tuner {
-	t := &Tuner{resolver: resolver}
+	t := &Tuner{resolver: resolver, book: fcc.NewBook()}
 	t.Reconfigure(config)
 	return t
 }
@@ -70,6 +74,9 @@ func (t *Tuner) Reconfigure(config Config) {
 	}
 	t.config.Store(&config)
 }
+
+// FCCServers returns what was learned of each server of fast channel change.
+func (t *Tuner) FCCServers(now time.Time) []fcc.ServerStatus { return t.book.Status(now) }
 
 // A Channel is what a viewer has asked for, resolved.
 type Channel struct {
@@ -125,17 +132,19 @@ func (t *Tuner) Channel(ctx context.Context, path, agent string) (Channel, error
 	if err != nil {
 		return Channel{}, err
 	}
-	spec, err := t.resolver.flow(ctx, target, t.config.Load().Interface)
+	config := t.config.Load()
+	spec, err := t.resolver.flow(ctx, target, config.Interface)
 	if err != nil {
 		return Channel{}, err
 	}
+	burst := t.fcc(ctx, &target)
 	asked := target.Spec.Interface != "" || target.InterfaceIndex != 0
 	return Channel{
 		Key:      spec.String(),
 		Protocol: "multicast",
 		Ignored:  target.Ignored,
 		Open: func(receiver ingest.Receiver) (ingest.Source, error) {
-			source, err := ingest.OpenMulticast(receiver, spec)
+			source, err := open(receiver, spec, burst, config.FCC, t.book)
 			switch {
 			case err == nil:
 				return source, nil
@@ -145,4 +154,38 @@ func (t *Tuner) Channel(ctx context.Context, path, agent string) (Channel, error
 			return nil, err
 		},
 	}, nil
+}
+
+// fcc returns what is to be asked of which server, nil: nothing. A server that
+// cannot be found only costs the fast change.
+func (t *Tuner) fcc(ctx context.Context, target *Target) *fcc.Request {
+	if target.FCC == "" {
+		return nil
+	}
+	server, err := t.resolver.server(ctx, target.FCC)
+	request := fcc.Request{Server: server, Dialect: target.FCCType}
+	if err == nil {
+		err = request.Validate()
+	}
+	if err != nil {
+		target.ignore("fcc", target.FCC, err.Error())
+		return nil
+	}
+	return &request
+}
+
+// open opens a group, with a burst in front of it where one is asked for.
+func open(receiver ingest.Receiver, spec ingest.FlowSpec, burst *fcc.Request, config fcc.Config, book *fcc.Book) (ingest.Source, error) {
+	if burst == nil {
+		return wrap(ingest.OpenMulticast(receiver, spec))
+	}
+	return wrap(fcc.Open(receiver, spec, *burst, config, book))
+}
+
+// wrap keeps a nil pointer from becoming a Source.
+func wrap[S ingest.Source](source S, err error) (ingest.Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return source, nil
 }

@@ -127,6 +127,12 @@ func parseGroups(s string) (prefix netip.Prefix, port uint16, ok bool) {
 	return prefix, uint16(n), err == nil && prefix.Masked().Addr().IsMulticast()
 }
 
+// validIPv4 accepts an IPv4 address, or nothing.
+func validIPv4(s string) bool {
+	addr, err := netip.ParseAddr(s)
+	return s == "" || err == nil && addr.Is4()
+}
+
 // validOrigin accepts an origin (RFC 6454 §6.2), "*" or nothing.
 func validOrigin(s string) bool {
 	if s == "" || s == "*" {

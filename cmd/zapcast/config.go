@@ -105,6 +105,9 @@ func (c *serveConfig) validate() error {
 	if c.rtspUDPPort%2 != 0 {
 		return c.fault("rtsp.udp-port", &mismatch{"an even number", c.rtspUDPPort})
 	}
+	if c.fccFirstPort > 0 && c.fccLastPort <= c.fccFirstPort {
+		return c.fault("fcc.last-port", &mismatch{fmt.Sprintf("more than fcc.first-port (%d)", c.fccFirstPort), c.fccLastPort})
+	}
 	return c.validateLists()
 }
 

@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"lineup":            {"failover", "playlist"},
 	"playlist":          {"golang.org/x/text/encoding/simplifiedchinese"},
 	"httpout/page":      {},
-	"tune":              {"catchup", "rtsp", "failover", "httpin", "ingest", "lineup"},
+	"tune":              {"catchup", "rtsp", "fcc", "failover", "httpin", "ingest", "lineup"},
 	"tune/tunetest":     {"tune"},
 	"diagnose":          {"ingest", "golang.org/x/sys/unix"},
 	"httpout":           {"httpout/page", "access", "accesslog", "diagnose", "fanout", "ingest", "journal", "lineup", "tune", "github.com/VictoriaMetrics/metrics", "golang.org/x/sys/unix"},
@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
 	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6", "golang.org/x/sys/unix"},
-	"cmd/zapcast":       {"fcc/server", "rtsp", "access", "accesslog", "diagnose", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
+	"cmd/zapcast":       {"fcc", "fcc/server", "rtsp", "access", "accesslog", "diagnose", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},
 }
 
 // moduleImports lists the imports of every package of the module, by folder,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"zapcast/accesslog"
+	"zapcast/fcc"
 )
 
 // A setting is one thing that can be set. The table of settings is the only
@@ -31,6 +32,7 @@ type section struct {
 var sections = []section{
 	{"", "What every installation may want to set."},
 	{"multicast", "How streams are joined and received."},
+	{"fcc", "How bursts of fast channel change are asked for, where a channel names a server for them."},
 	{"memory", "How much of the streams is kept for instant starts."},
 	{"rtsp-sources", "How RTSP servers are asked for streams (`/rtsp/HOST[:PORT]/PATH`)."},
 	{"viewer", "How one viewer is served."},
@@ -118,6 +120,46 @@ var settings = []setting{
 		doc: "Memory of each packet ring: one for each loop and interface, and another where both IPv4 and IPv6 groups are joined on it. " +
 			"2 MiB are 1280 packets of up to 1500 bytes, 42 ms of eight streams of 40 Mbit/s; the status tells if a ring overflowed.",
 		value: func(c *serveConfig) value { return size{&c.ring, 128 * kib, 256 * mib} },
+	},
+	{
+		key: "fcc.join", initial: fcc.Hedged,
+		doc: "When the group is joined: `hedged` together with the request for the burst, so that a slow or dead server costs no time; " +
+			"`on-sync` when the server says so, for lines that cannot carry burst and multicast at once.",
+		value: func(c *serveConfig) value { return choice{&c.fccJoin, []string{fcc.Hedged, fcc.OnSync}} },
+	},
+	{
+		key: "fcc.interface", initial: "",
+		doc: "Network interface on which servers are asked and bursts come in. Empty: the routing table's choice.",
+		value: func(c *serveConfig) value {
+			return text{&c.fccInterface, `the name of an interface such as "eth0"`, validInterface}
+		},
+	},
+	{
+		key: "fcc.first-port", initial: int64(0),
+		doc:   "Lowest UDP port that bursts come to, for routers that forward a range. 0: any free one.",
+		value: func(c *serveConfig) value { return count{&c.fccFirstPort, 0, 65534} },
+	},
+	{
+		key: "fcc.last-port", initial: int64(65535),
+		doc:   "Highest UDP port that bursts come to, where fcc.first-port is set. Huawei's dialects take two ports that follow each other.",
+		value: func(c *serveConfig) value { return count{&c.fccLastPort, 1, 65535} },
+	},
+	{
+		key: "fcc.client-address", initial: "",
+		doc: "IPv4 address that requests name as the client's, behind a router that translates addresses. Empty: the one that leads to the server.",
+		value: func(c *serveConfig) value {
+			return text{&c.fccClient, `an IPv4 address such as "192.0.2.7"`, validIPv4}
+		},
+	},
+	{
+		key: "fcc.bursts", initial: int64(2),
+		doc:   "Bursts that one server is asked for at a time; operators limit the rate of a line. One channel more starts with the multicast.",
+		value: func(c *serveConfig) value { return count{&c.fccBursts, 1, 1000} },
+	},
+	{
+		key: "fcc.hold", initial: "16MiB",
+		doc:   "How much multicast of one channel is kept until its burst has reached it. 16 MiB are 3.8 s at 35 Mbit/s.",
+		value: func(c *serveConfig) value { return size{&c.fccHold, 256 * kib, 256 * mib} },
 	},
 	{
 		key: "memory.history", initial: "32MiB",
@@ -316,6 +358,14 @@ type serveConfig struct {
 	receiveBuffer int64
 	receive       string
 	ring          int64
+
+	fccJoin      string
+	fccInterface string
+	fccFirstPort int
+	fccLastPort  int
+	fccClient    string
+	fccBursts    int
+	fccHold      int64
 
 	history        int64
 	channelHistory int64

@@ -10,6 +10,7 @@ import (
 
 	"zapcast/access"
 	"zapcast/fanout"
+	"zapcast/fcc"
 	"zapcast/httpout"
 	"zapcast/ingest"
 	"zapcast/lineup"
@@ -60,7 +61,10 @@ func orNever(d time.Duration) time.Duration {
 
 // tuneConfig is what the tuner is told.
 func (c *serveConfig) tuneConfig(named *lineup.Lineup, client *rtsp.Client, log *slog.Logger) tune.Config {
-	return tune.Config{Interface: c.iface, RTSP: client, Lineup: named, Silence: c.silence, UserAgent: userAgent(), Logger: log}
+	return tune.Config{
+		Interface: c.iface, RTSP: client, FCC: c.burstConfig(log), Lineup: named, Silence: c.silence,
+		UserAgent: userAgent(), Logger: log,
+	}
 }
 
 // rtspSourceConfig is what the client of RTSP servers is told.
@@ -99,6 +103,19 @@ func (c *serveConfig) lineupConfig(log *slog.Logger) lineup.Config {
 func userAgent() string {
 	number, _ := buildVersion()
 	return "zapcast/" + number
+}
+
+// burstConfig is how bursts are asked for.
+func (c *serveConfig) burstConfig(log *slog.Logger) fcc.Config {
+	burst := fcc.Config{
+		Join: c.fccJoin, Interface: c.fccInterface, Bursts: c.fccBursts, HoldBytes: int(c.fccHold),
+		Plain: c.plain, Logger: log,
+	}
+	if c.fccFirstPort > 0 {
+		burst.FirstPort, burst.LastPort = uint16(c.fccFirstPort), uint16(c.fccLastPort)
+	}
+	burst.Client, _ = netip.ParseAddr(c.fccClient) // checked when it was set; empty: none
+	return burst
 }
 
 // httpConfig is what the HTTP front is told.
