@@ -202,6 +202,9 @@ func stream(f Facts) (found []Finding) {
 	}
 	kinds := kindsOf(f.Before, f.After)
 	found = append(found, finding(level, "kinds", "time", seconds(f.Took), "kinds", kinds))
+	if fcc := f.After.FCC; fcc != nil && fcc.Kind != "" {
+		found = append(found, fastChange(fcc))
+	}
 	if f.After.Packets > f.Before.Packets {
 		switch {
 		case f.RandomAccess >= 0:
@@ -218,6 +221,21 @@ func stream(f Facts) (found []Finding) {
 		}
 	}
 	return found
+}
+
+// fastChange says what came of asking for a burst.
+func fastChange(fcc *ingest.FCCStatus) Finding {
+	server := fcc.Asked
+	if server == "" {
+		server = fcc.Server
+	}
+	switch {
+	case fcc.Kind == ingest.StartBurst && fcc.Reason == "":
+		return finding(Good, "fcc_burst", "server", server, "time", number(fcc.ReplyTime.Milliseconds()))
+	case fcc.Kind == ingest.StartBurst:
+		return finding(Warn, "fcc_broken", "server", server, "reason", fcc.Reason)
+	}
+	return finding(Warn, "fcc_none", "server", server, "reason", fcc.Reason)
 }
 
 // kindsOf says what the socket took between two looks.

@@ -150,3 +150,24 @@ func TestSentences_inChinese(t *testing.T) {
 		t.Errorf("%s: nothing finds that", code)
 	}
 }
+
+// What came of fast channel change is said once it is decided.
+func TestExplain_fastChange(t *testing.T) {
+	for want, fcc := range map[string]ingest.FCCStatus{
+		"10.0.0.9:8027 answered after 12 ms, and the stream began with its burst.": {Kind: ingest.StartBurst, Server: "10.0.0.8:8027", Asked: "10.0.0.9:8027", ReplyTime: 12 * time.Millisecond},
+		"the burst of 10.0.0.8:8027 began and did not lead into the multicast: it": {Kind: ingest.StartBurst, Server: "10.0.0.8:8027", Reason: "it ended early"},
+		"no burst came from 10.0.0.8:8027, so the stream began with the multicast": {Kind: ingest.StartMulticast, Server: "10.0.0.8:8027", Reason: "no answer"},
+		"": {Server: "10.0.0.8:8027"},
+	} {
+		facts := joined(arriving, func(f *Facts) { f.After.FCC = &fcc })
+		var said strings.Builder
+		for _, f := range Explain(facts) {
+			if strings.HasPrefix(f.Code, "fcc_") {
+				said.WriteString(f.Text)
+			}
+		}
+		if want == "" && said.String() != "" || !strings.Contains(said.String(), want) {
+			t.Errorf("%+v: got %q, want %q", fcc, said.String(), want)
+		}
+	}
+}

@@ -46,6 +46,9 @@ var sentences = map[string]string{
 	"kinds":        "Datagrams taken in {time} s: {kinds}.",
 	"picture":      "Video {codec}, {rate} Mbit/s; the last random-access point came {time} s ago.",
 	"no_picture":   "Video {codec}, {rate} Mbit/s; no random-access point has come.",
+	"fcc_burst":    "Fast channel change: {server} answered after {time} ms, and the stream began with its burst.",
+	"fcc_none":     "Fast channel change: no burst came from {server}, so the stream began with the multicast: {reason}.",
+	"fcc_broken":   "Fast channel change: the burst of {server} began and did not lead into the multicast: {reason}.",
 	"lost":         "Since the channel was opened {lost} packets were lost; {reordered} came late and were put in order.",
 	"whole":        "Since the channel was opened none of {packets} packets was lost.",
 }

@@ -4,59 +4,11 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
 	"zapcast/ingest"
 )
-
-// zapBuckets are the upper bounds of the histograms of waiting times, in
-// seconds: an instant start takes some milliseconds, a cold one as long as the
-// next random-access point.
-var zapBuckets = []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10}
-
-// Metrics counts how long viewers wait. It is made before the engine, which
-// tells it. Its methods may be called from any goroutine.
-type Metrics struct {
-	set *metrics.Set
-
-	mu   sync.Mutex // guards made
-	made map[string]*metrics.PrometheusHistogram
-}
-
-// NewMetrics returns metrics that have counted nothing.
-func NewMetrics() *Metrics {
-	m := &Metrics{set: metrics.NewSet(), made: map[string]*metrics.PrometheusHistogram{}}
-	for _, start := range []string{"history", "cold", "live"} {
-		m.histogram(start, false)
-		m.histogram(start, true)
-	}
-	return m
-}
-
-// Zapped is for fanout.Config.Zapped.
-func (m *Metrics) Zapped(start string, randomAccess bool, after time.Duration) {
-	m.histogram(start, randomAccess).Update(after.Seconds())
-}
-
-// histogram returns the histogram of a kind of start.
-func (m *Metrics) histogram(start string, randomAccess bool) *metrics.PrometheusHistogram {
-	name := "zapcast_zap_first_byte_seconds"
-	if randomAccess {
-		name = "zapcast_zap_random_access_seconds"
-	}
-	name += `{start="` + start + `"}`
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	h := m.made[name]
-	if h == nil {
-		h = m.set.NewPrometheusHistogramExt(name, zapBuckets)
-		m.made[name] = h
-	}
-	return h
-}
 
 // metrics answers /metrics in the text format of Prometheus. No label holds what
 // a viewer can choose.
@@ -65,7 +17,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	var b bytes.Buffer
 	s.writeMetrics(&b)
 	if config.Metrics != nil {
-		config.Metrics.set.WritePrometheus(&b)
+		config.Metrics.write(&b)
 	}
 	metrics.WriteProcessMetrics(&b)
 	w.Header().Set("Cache-Control", noCache)

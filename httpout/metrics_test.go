@@ -28,6 +28,9 @@ func TestMetrics_ofARunningChannel(t *testing.T) {
 			t.Errorf("want the line %q in\n%s", want, body)
 		}
 	}
+	if zaps := f.snapshot(time.Now()).Zaps; len(zaps) != 3 || zaps[2].Start != "live" || total(zaps[2]) != 1 || total(zaps[0])+total(zaps[1]) != 0 {
+		t.Errorf("zaps in the status: got %+v, want one, live", zaps)
+	}
 	for _, never := range []string{"239.1.1.1", "127.0.0.1"} {
 		if strings.Contains(body, never) {
 			t.Errorf("got %s, an address, in a label", never)
@@ -36,6 +39,28 @@ func TestMetrics_ofARunningChannel(t *testing.T) {
 	for _, name := range []string{"zapcast_sent_bytes_total", "zapcast_received_bytes_total"} {
 		if !regexp.MustCompile(`(?m)^` + name + ` [1-9]`).MatchString(body) {
 			t.Errorf("want %s above zero in\n%s", name, body)
+		}
+	}
+}
+
+func total(z zapsJSON) (n int64) {
+	for _, b := range z.Buckets {
+		n += b.Count
+	}
+	return n
+}
+
+func TestWaits(t *testing.T) {
+	var w waits
+	for _, d := range []time.Duration{0, 5 * time.Millisecond, 5*time.Millisecond + 1, 10 * time.Second, time.Minute} {
+		w.count(d)
+	}
+	var b bytes.Buffer
+	w.write(&b, "m", "cold")
+	for _, want := range []string{`m_bucket{start="cold",le="0.005"} 2`, `m_bucket{start="cold",le="0.01"} 3`, `m_bucket{start="cold",le="10"} 4`,
+		`m_bucket{start="cold",le="+Inf"} 5`, `m_count{start="cold"} 5`, `m_sum{start="cold"} 70.010000001`} {
+		if !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("want %s in\n%s", want, b.String())
 		}
 	}
 }

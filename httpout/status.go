@@ -25,6 +25,7 @@ type statusJSON struct {
 	Channels []channelJSON   `json:"channels"`
 	Viewers  []viewerJSON    `json:"viewers"`
 	FCC      []fccServerJSON `json:"fcc_servers"`
+	Zaps     []zapsJSON      `json:"zaps"`
 	Failures []failure       `json:"failures"`
 	Warnings []string        `json:"warnings"`
 
@@ -196,6 +197,7 @@ func (s *Server) snapshot(now time.Time) statusJSON {
 		Receive:   receiveStatus(engine.Receivers),
 		Channels:  make([]channelJSON, 0, len(engine.Channels)),
 		Viewers:   make([]viewerJSON, 0, len(engine.Viewers)),
+		Zaps:      s.config.Load().Metrics.status(),
 		Failures:  s.failures.snapshot(),
 		Warnings:  []string{},
 		Playlists: s.playlists(),

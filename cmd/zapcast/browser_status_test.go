@@ -37,6 +37,7 @@ func (d *demoBrowser) showsLoss(t *testing.T) {
 	page.until(`document.querySelectorAll(".viewer").length === 1`)
 	page.eval(fmt.Sprintf(`location.hash = "#/status/%s"`, url.PathEscape(id)), nil)
 	page.until(`document.querySelectorAll(".charts canvas").length === 3`)
+	page.until(`[...document.querySelectorAll(".histograms .bars i")].some((bar) => bar.offsetHeight > 1)`)
 	page.eval(`document.querySelector(".viewer button").click()`, nil)
 	page.until(`document.querySelectorAll(".viewer").length === 0`)
 	eventually(t, func() bool { return len(d.demo.status().Viewers) == 0 }, "the viewer is disconnected")

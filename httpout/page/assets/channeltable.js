@@ -10,10 +10,10 @@ export class Channels {
   constructor() {
     this.box = h("div.lines");
     this.none = h("p.empty", null, t("nothingOnAir"));
-    this.legend = h("p.legend", null, CAUSES.filter((c) => c.field !== "overflow").map((c) => {
+    this.legend = h("p.legend", null, CAUSES.filter((c) => c.name !== "overflow").map((c) => {
       const key = h("i");
       key.style.background = `var(${c.color})`;
-      return h("span", null, key, t(c.field));
+      return h("span", null, key, t(c.name));
     }));
     this.element = h("div", null, this.box, this.none, this.legend);
     this.rows = new Rows(this.box, makeRow, (row, channel) => fillRow(row, channel, this.named.get(channel.id)));
@@ -48,7 +48,7 @@ function fillRow(row, channel, named) {
     t("nViewers", { n: count(channel.viewers) }), bitRate(channel.bit_rate), channel.codec,
     channel.history_bytes > 0 && t("historyOf", { size: bytes(channel.history_bytes) }),
   ].filter(Boolean).join(" · "));
-  const damage = CAUSES.filter((c) => channel[c.field] > 0).map((c) => `${t(c.field)} ${count(channel[c.field])}`);
+  const damage = CAUSES.filter((c) => c.count(channel) > 0).map((c) => `${t(c.name)} ${count(c.count(channel))}`);
   setText(row.damage, damage.join(" · ") || t("undamaged"));
   row.damage.classList.toggle("bad", channel.lost > 0 || channel.overflow > 0);
 }

@@ -38,7 +38,7 @@ export class Charts {
     if (this.closed) return;
     this.uPlot = uPlot;
     this.add(t("bitRate"), [{ label: t("bitRate"), color: "--accent", value: (s) => s.bitRate, show: bitRate }], (v) => bitRate(v));
-    this.add(t("packetsAMoment"), CAUSES.map((c) => ({ label: t(c.field), color: c.color, value: (s) => s.deltas[c.field] })));
+    this.add(t("packetsAMoment"), CAUSES.map((c) => ({ label: t(c.name), color: c.color, value: (s) => s.deltas[c.name] })));
     this.add(t("viewers"), [{ label: t("viewers"), color: "--good", value: (s) => s.viewers }]);
   }
 

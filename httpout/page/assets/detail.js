@@ -15,6 +15,12 @@ const FACTS = [
   ["receive_buffer_bytes", bytes], ["history_bytes", bytes], ["last_random_access_age_ms", ms], ["last_data_age_ms", ms], ["skips", count],
 ];
 
+// What began the stream, where fast channel change was asked for.
+const fccStart = ({ start, reason, asked, server, dialect, reply_ms: reply, burst_packets: packets }) => [
+  start && t(`fcc_${start}`), asked || server, dialect, reply != null && t("fccReply", { time: ms(reply) }),
+  packets > 0 && `${t("packets")} ${count(packets)}`, reason,
+].filter(Boolean).join(" · ");
+
 export class Detail {
   constructor(box, id) {
     this.id = id;
@@ -56,8 +62,9 @@ export class Detail {
     this.title.textContent = named?.name ?? channel.id;
     this.sources.show(named, channel.source);
     this.warnings.replaceChildren(...channel.warnings.map((w) => h("li", null, w)));
+    const more = [channel.fcc && [t("fcc"), fccStart(channel.fcc)], channel.repair && [t("repair"), channel.repair.state]].filter(Boolean);
     const known = FACTS.filter(([field]) => channel[field] !== undefined && channel[field] !== null && channel[field] !== "");
-    this.facts.replaceChildren(...known.flatMap(([field, show = String]) => [
-      h("dt", null, t(field)), h("dd", null, show(channel[field]))]));
+    const facts = [...more, ...known.map(([field, show = String]) => [t(field), show(channel[field])])];
+    this.facts.replaceChildren(...facts.flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
   }
 }

@@ -6,6 +6,7 @@ import { listen } from "./live.js";
 import { history } from "./history.js";
 import { Channels } from "./channeltable.js";
 import { Viewers } from "./viewertable.js";
+import { FCCServers } from "./fcctable.js";
 import { Detail } from "./detail.js";
 import { loadChannels, Names } from "./channels.js";
 import { myRights } from "./rights.js";
@@ -18,6 +19,7 @@ export class StatusView {
     this.warnings = h("ul.warnings");
     this.channels = new Channels();
     this.viewers = new Viewers();
+    this.fcc = new FCCServers();
     this.zaps = h("div.histograms");
     this.failures = h("ul.failures");
     this.detailBox = h("div");
@@ -28,6 +30,7 @@ export class StatusView {
       h("section", null, h("h2", null, t("channelsOnAir")), this.channels.element),
       this.failureSection,
       h("section", null, h("h2", null, t("viewers")), this.viewers.element),
+      this.fcc.element,
       h("section", null, h("h2", null, t("zapTimes")), this.zaps));
     box.append(this.page);
     this.names = new Names();
@@ -77,7 +80,8 @@ export class StatusView {
     this.channels.show(status.channels, named, now);
     this.viewers.show(status.viewers, named);
     this.detail?.show(status, named.get(this.detail.id), now);
-    drawZaps(this.zaps);
+    this.fcc.show(status.fcc_servers ?? []);
+    drawZaps(this.zaps, status.zaps);
     this.showFailures(status.failures);
     this.last = status;
   }

@@ -19,19 +19,19 @@ export function drawStrip(canvas, samples, now) {
   const g = canvas.getContext("2d");
   g.setTransform(scale, 0, 0, scale, 0, 0);
   g.clearRect(0, 0, width, height);
-  const colors = new Map(CAUSES.map((c) => [c.field, color(c.color)]));
+  const colors = new Map(CAUSES.map((c) => [c.name, color(c.color)]));
   const quiet = color("--line"), alive = color("--strip");
   for (const sample of samples) {
     const x = width - COLUMN * (Math.round(now - sample.at) + 1);
     if (x < -COLUMN) continue;
     g.fillStyle = sample.deltas.datagrams > 0 ? alive : quiet;
     g.fillRect(x, height - 3, COLUMN - 1, 3);
-    for (const { field } of [...CAUSES].reverse()) {
-      const n = sample.deltas[field];
+    for (const { name } of [...CAUSES].reverse()) {
+      const n = sample.deltas[name];
       if (!n) continue;
       const share = n / Math.max(1, sample.deltas.datagrams + n);
       const tall = Math.max(5, Math.min(height, Math.sqrt(share) * height * 2)); // one packet in ten thousand is to be seen
-      g.fillStyle = colors.get(field);
+      g.fillStyle = colors.get(name);
       g.fillRect(x, height - tall, COLUMN - 1, tall);
     }
   }
