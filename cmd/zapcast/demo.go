@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 
+	fccserver "zapcast/fcc/server"
 	"zapcast/playout"
 )
 
@@ -34,6 +35,15 @@ func (c demoChannel) protocol() string {
 		return "rtp"
 	}
 	return "udp"
+}
+
+// burstsOf is the part of the channel's URL that names its server of fast
+// channel change, which are for RTP only.
+func (c demoChannel) burstsOf(server netip.AddrPort) string {
+	if !c.rtp {
+		return ""
+	}
+	return "?fcc=" + server.String()
 }
 
 // demoChannels are the demo's channels and their groups, of those that anybody
@@ -77,7 +87,8 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	book, log := newLogger(stderr, slog.LevelWarn)
-	server, wait, err := startDemoServer(ctx, &server{log: log, journal: book}, cfg, candidates)
+	s := &server{log: log, journal: book}
+	at, wait, err := startDemoServer(ctx, s, cfg, candidates)
 	if err != nil {
 		return err
 	}
@@ -85,11 +96,28 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 		stop()
 		err = errors.Join(err, wait())
 	}()
-	playing, err := playChannels(ctx, stop, cfg.iface, server.Port())
+	bursts, burstsEnd, err := startDemoBursts(ctx, cfg.iface, at.Port(), log)
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(stdout, demoPage(server, len(candidates) > 1))
+	defer func() {
+		stop()
+		err = errors.Join(err, burstsEnd())
+	}()
+	for _, c := range demoChannels {
+		cfg.channels = append(cfg.channels, channelConfig{origin: "demo", name: c.name, sources: []string{
+			fmt.Sprintf("%s://%s:%d%s", c.protocol(), c.group, groupPort(at.Port()), c.burstsOf(bursts)),
+		}})
+	}
+	cfg.listen = s.cfg.listen
+	if err := s.reconfigure(cfg); err != nil {
+		return err
+	}
+	playing, err := playChannels(ctx, stop, cfg.iface, at.Port())
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(stdout, demoPage(at, bursts, len(candidates) > 1))
 	return playing()
 }
 
@@ -134,8 +162,7 @@ func loopbackInterface() (string, error) {
 	return "", errors.New("demo: this machine has no loopback interface that is up")
 }
 
-// startDemoServer starts s on the first candidate that is free, and gives the
-// channels their names.
+// startDemoServer starts s on the first candidate that is free.
 func startDemoServer(ctx context.Context, s *server, cfg serveConfig, candidates []string) (addr netip.AddrPort, wait func() error, err error) {
 	for i, address := range candidates {
 		var at string
@@ -144,17 +171,34 @@ func startDemoServer(ctx context.Context, s *server, cfg serveConfig, candidates
 		switch {
 		case err == nil:
 			addr = netip.MustParseAddrPort(at)
-			for _, c := range demoChannels {
-				cfg.channels = append(cfg.channels, channelConfig{origin: "demo", name: c.name, sources: []string{
-					fmt.Sprintf("%s://%s:%d", c.protocol(), c.group, groupPort(addr.Port())),
-				}})
-			}
-			return addr, wait, s.reconfigure(cfg)
+			return addr, wait, nil
 		case !errors.Is(err, syscall.EADDRINUSE) || i == len(candidates)-1:
 			return addr, nil, err
 		}
 	}
 	panic("main: no address to listen on")
+}
+
+// startDemoBursts starts a server of fast channel change for the channels. The
+// function that it returns waits for its end.
+func startDemoBursts(ctx context.Context, loopback string, serverPort uint16, log *slog.Logger) (at netip.AddrPort, wait func() error, err error) {
+	args := []string{"--listen", "127.0.0.1:0", "--interface", loopback}
+	for _, c := range demoChannels {
+		if c.rtp {
+			args = append(args, "--channel", netip.AddrPortFrom(c.group, groupPort(serverPort)).String())
+		}
+	}
+	cfg, err := parseFCCD(args, io.Discard)
+	if err != nil {
+		return at, nil, err
+	}
+	s, err := fccserver.Open(cfg.server(log))
+	if err != nil {
+		return at, nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return s.Address(), func() error { return <-ended }, nil
 }
 
 // playChannels sends every channel in a loop, until ctx ends or one of them
@@ -214,7 +258,7 @@ func groupPort(serverPort uint16) uint16 {
 
 // demoPage says what to open. If the server had a choice of ports, it says so
 // where it is not the usual one.
-func demoPage(server netip.AddrPort, choice bool) string {
+func demoPage(server, bursts netip.AddrPort, choice bool) string {
 	host := server
 	if server.Addr().IsUnspecified() {
 		host = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), server.Port())
@@ -228,10 +272,14 @@ func demoPage(server netip.AddrPort, choice bool) string {
 	for _, c := range demoChannels {
 		url := fmt.Sprintf("http://%s/%s/%s:%d", host, c.protocol(), c.group, groupPort(server.Port()))
 		fmt.Fprintf(&page, "    %s   %s\n", c.name, url)
+		if c.rtp {
+			fmt.Fprintf(&page, "                %s%s\n", url, c.burstsOf(bursts))
+		}
 		if first == "" {
 			first = url
 		}
 	}
+	page.WriteString("\nWith fcc= a channel that nobody watches starts with a burst, not at its next picture.\n")
 	fmt.Fprintf(&page, `
 Watch them in a browser: http://%[2]s/
 
@@ -242,7 +290,7 @@ Or in a player; or take ten seconds of one:
     curl -m 10 -o ten-seconds.ts %[1]s
 
 Who watches what: http://%[2]s/api/status
-Ctrl-C ends channels and server.
+Ctrl-C ends channels and servers.
 `, first, host)
 	return page.String()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -29,13 +30,14 @@ func TestDemoPage(t *testing.T) {
 		{"0.0.0.0:5143", true, "Port 5140 is taken, so this is port 5143.\n", ":5140"},
 		{"0.0.0.0:5143", true, "    zapcast 3   http://127.0.0.1:5143/udp/239.255.77.3:5004\n", ":5001"},
 		{"0.0.0.0:8080", false, "curl -m 10 -o ten-seconds.ts http://127.0.0.1:8080/rtp/239.255.77.1:7941\n", "taken"},
-		{"[::1]:5140", false, "ffplay http://[::1]:5140/rtp/239.255.77.1:5001\n", "127.0.0.1"},
+		{"[::]:5140", false, "    http://127.0.0.1:5140/rtp/239.255.77.2:5001?fcc=127.0.0.1:8027\n", "77.3:5001?fcc"},
+		{"[::1]:5140", false, "ffplay http://[::1]:5140/rtp/239.255.77.1:5001\n", "http://127.0.0.1"},
 	} {
-		page := demoPage(netip.MustParseAddrPort(tt.server), tt.choice)
+		page := demoPage(netip.MustParseAddrPort(tt.server), netip.MustParseAddrPort("127.0.0.1:8027"), tt.choice)
 		if !strings.Contains(page, tt.want) || strings.Contains(page, tt.without) {
 			t.Errorf("server %s: want %q and not %q in:\n%s", tt.server, tt.want, tt.without, page)
 		}
-		if n := strings.Count(page, "\n"); n > 20 {
+		if n := strings.Count(page, "\n"); n > 24 {
 			t.Errorf("server %s: the page has %d lines, want few", tt.server, n)
 		}
 	}
@@ -100,6 +102,20 @@ func TestDemo_realPlayers(t *testing.T) {
 		t.Fatalf("found %d channels, want %d, in:\n%s", len(urls), len(demoChannels), page[:n])
 	}
 
+	// Once a channel plays, the server of bursts has the beginning of another.
+	start := func(url string) string {
+		r, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		return r.Header.Get("Zapcast-Start")
+	}
+	start(urls[1][1])
+	burst := regexp.MustCompile(`http://\S+\?fcc=\S+`).FindString(string(page[:n]))
+	if got := start(burst); !strings.HasPrefix(got, "burst; ") {
+		t.Errorf("%s: got start %q, want one with a burst", burst, got)
+	}
 	var players sync.WaitGroup
 	for _, url := range urls {
 		path := filepath.Join(t.TempDir(), "x.ts")
