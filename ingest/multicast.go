@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"errors"
 	"time"
 
 	"zapcast/mpegts"
@@ -23,6 +24,7 @@ type Multicast struct {
 	flow   Flow
 	window *Window
 	lead   Lead // nil: none
+	repair repair
 	closed bool
 
 	out     [][]byte // what the batch in hand yields
@@ -65,6 +67,7 @@ func newMulticast(spec FlowSpec, flow Flow) *Multicast {
 
 // Drain implements Source. Every batch that the flow yields is one Append.
 func (m *Multicast) Drain(now time.Time, max int, sink Sink) (more bool) {
+	m.repair.now = now
 	for more = true; more && max > 0; {
 		var datagrams [][]byte
 		datagrams, more = m.flow.Read(max)
@@ -72,6 +75,10 @@ func (m *Multicast) Drain(now time.Time, max int, sink Sink) (more bool) {
 			m.take(b, now)
 		}
 		if !more { // else what fills the hole may be waiting already
+			if len(m.repair.ports) > 0 {
+				m.deliver(now, sink) // before another flow takes the memory
+				m.readParity(now)
+			}
 			m.out = m.window.Expire(now, m.out)
 		}
 		m.deliver(now, sink)
@@ -89,6 +96,8 @@ func (m *Multicast) take(b []byte, now time.Time) {
 	switch kind {
 	case KindRTP:
 		m.takeRTP(b, now)
+	case KindFEC:
+		m.takeParity(b, &m.repair.inBand, now)
 	case KindTS:
 		if m.lead != nil {
 			m.lead.Bare(now)
@@ -116,6 +125,8 @@ func (m *Multicast) takeRTP(b []byte, now time.Time) {
 		if m.payload == "" {
 			m.payload = payloadRTP
 		}
+	case len(payload) > 0 && h.PayloadType != payloadTypeTS && m.takeParity(b, &m.repair.inBand, now):
+		return
 	case len(payload) > 0:
 		m.badTS++
 		m.strange.note(payload)
@@ -128,6 +139,9 @@ func (m *Multicast) takeRTP(b []byte, now time.Time) {
 	packet := Packet{Seq: h.Sequence, SSRC: h.SSRC, Payload: payload}
 	if m.lead == nil || !m.lead.Hold(packet, now) {
 		m.out = m.window.Push(packet, now, m.out)
+	}
+	if m.repair.decoder != nil {
+		m.remember(h, b, now)
 	}
 }
 
@@ -188,7 +202,7 @@ func (m *Multicast) deliver(now time.Time, sink Sink) {
 
 // Interval implements Source.
 func (m *Multicast) Interval() time.Duration {
-	interval := m.flow.Interval()
+	interval := m.repair.interval(m.flow.Interval())
 	if _, waits := m.window.Deadline(); waits && (interval == 0 || interval > waitingInterval) {
 		return waitingInterval
 	}
@@ -199,7 +213,10 @@ func (m *Multicast) Interval() time.Duration {
 func (m *Multicast) HandedOn() bool { return m.packets > 0 }
 
 // Rejoin implements Source.
-func (m *Multicast) Rejoin() { m.flow.Rejoin() }
+func (m *Multicast) Rejoin() {
+	m.flow.Rejoin()
+	m.repair.rejoin()
+}
 
 // Close leaves the group. Further calls do nothing.
 func (m *Multicast) Close() error {
@@ -207,5 +224,5 @@ func (m *Multicast) Close() error {
 		return nil
 	}
 	m.closed = true
-	return m.flow.Close()
+	return errors.Join(m.flow.Close(), m.repair.close())
 }

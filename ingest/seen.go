@@ -34,6 +34,13 @@ func (m *Multicast) Status() Status {
 	if w.Foreign >= mixedLeast && w.Foreign >= m.packets/mixedShare {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d RTP packets of another sender than the one followed were dropped: two of them use this group and port", w.Foreign))
 	}
+	s.Losses = m.window.Lost()
+	if repair, ok := m.repair.status(m.window.latency); ok {
+		s.Repair = &repair
+		if repair.Useless {
+			s.Warnings = append(s.Warnings, repair.State)
+		}
+	}
 	if m.spaced {
 		s.Warnings = append(s.Warnings, "RTP with MPEG-TS packets of 192 or 204 bytes is dropped: only 188 are supported")
 	}

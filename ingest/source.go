@@ -81,6 +81,9 @@ type Status struct {
 	BadTS      int64 // RTP payloads that are not whole TS packets
 	Overflow   int64 // datagrams that the kernel dropped, receive buffer full
 
+	Losses LossMap       // what was missed, and what brought it back
+	Repair *RepairStatus // what repairs the stream; nil: nothing does
+
 	ReceiveBuffer int       // bytes granted by the kernel
 	LastData      time.Time // zero before the first TS packet
 	Warnings      []string  // what an operator should know, in plain words

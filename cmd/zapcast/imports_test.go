@@ -20,7 +20,7 @@ var arrows = map[string][]string{
 	"mpegts":            {},
 	"fec":               {"github.com/klauspost/reedsolomon", "github.com/pion/rtp"},
 	"internal/captures": {"github.com/gopacket/gopacket/pcapgo"},
-	"ingest":            {"mpegts", "golang.org/x/sys/unix", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
+	"ingest":            {"fec", "mpegts", "golang.org/x/sys/unix", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"ingest/ingesttest": {"ingest", "mpegts", "github.com/pion/rtp"},
 	"fcc":               {"fcc/wire", "ingest", "mpegts"},
 	"fcc/wire":          {},
