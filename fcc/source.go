@@ -284,6 +284,11 @@ func (s *Source) Interval() time.Duration {
 // Rejoin implements ingest.Source.
 func (s *Source) Rejoin() { s.multicast.Rejoin() }
 
+// Repair opens the ports of parity for the stream, as Multicast.Repair does.
+func (s *Source) Repair(receiver ingest.Receiver, config ingest.RepairConfig) {
+	s.multicast.Repair(receiver, config)
+}
+
 // Close leaves the group, ends the burst and listens for a moment whether the
 // server has understood. Further calls do nothing.
 func (s *Source) Close() error {

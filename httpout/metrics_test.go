@@ -57,8 +57,10 @@ func TestWaits(t *testing.T) {
 	}
 	var b bytes.Buffer
 	w.write(&b, "m", "cold")
-	for _, want := range []string{`m_bucket{start="cold",le="0.005"} 2`, `m_bucket{start="cold",le="0.01"} 3`, `m_bucket{start="cold",le="10"} 4`,
-		`m_bucket{start="cold",le="+Inf"} 5`, `m_count{start="cold"} 5`, `m_sum{start="cold"} 70.010000001`} {
+	for _, want := range []string{
+		`m_bucket{start="cold",le="0.005"} 2`, `m_bucket{start="cold",le="0.01"} 3`, `m_bucket{start="cold",le="10"} 4`,
+		`m_bucket{start="cold",le="+Inf"} 5`, `m_count{start="cold"} 5`, `m_sum{start="cold"} 70.010000001`,
+	} {
 		if !strings.Contains(b.String(), want+"\n") {
 			t.Errorf("want %s in\n%s", want, b.String())
 		}

@@ -88,42 +88,44 @@ type ringJSON struct {
 }
 
 type channelJSON struct {
-	ID                 string    `json:"id"`
-	Source             string    `json:"source"`
-	Interface          string    `json:"interface"`
-	Local              string    `json:"local"`
-	Sender             string    `json:"sender"`
-	State              string    `json:"state"`
-	Since              time.Time `json:"since"`
-	Payload            string    `json:"payload"`
-	Receive            string    `json:"receive"`
-	Codec              string    `json:"codec"`
-	Viewers            int       `json:"viewers"`
-	Waiting            int       `json:"waiting"`
-	BitRate            int64     `json:"bit_rate"`
-	Datagrams          int64     `json:"datagrams"`
-	Bytes              int64     `json:"bytes"`
-	Packets            int64     `json:"packets"`
-	Lost               int64     `json:"lost"`
-	Reordered          int64     `json:"reordered"`
-	Duplicates         int64     `json:"duplicates"`
-	Resyncs            int64     `json:"resyncs"`
-	Foreign            int64     `json:"foreign"`
-	RTCP               int64     `json:"rtcp"`
-	FEC                int64     `json:"fec"`
-	Malformed          int64     `json:"malformed"`
-	BadTS              int64     `json:"bad_ts"`
-	Overflow           int64     `json:"overflow"`
-	ReceiveBufferBytes int       `json:"receive_buffer_bytes"`
-	HistoryBytes       int64     `json:"history_bytes"`
-	RandomAccessAgeMS  *float64  `json:"last_random_access_age_ms"`
-	DataAgeMS          *float64  `json:"last_data_age_ms"`
-	Skips              int64     `json:"skips"`
-	Blocks             int64     `json:"blocks"`
-	Files              int64     `json:"files"`
-	Seen               string    `json:"seen"`
-	FCC                *fccJSON  `json:"fcc"`
-	Warnings           []string  `json:"warnings"`
+	ID                 string      `json:"id"`
+	Source             string      `json:"source"`
+	Interface          string      `json:"interface"`
+	Local              string      `json:"local"`
+	Sender             string      `json:"sender"`
+	State              string      `json:"state"`
+	Since              time.Time   `json:"since"`
+	Payload            string      `json:"payload"`
+	Receive            string      `json:"receive"`
+	Codec              string      `json:"codec"`
+	Viewers            int         `json:"viewers"`
+	Waiting            int         `json:"waiting"`
+	BitRate            int64       `json:"bit_rate"`
+	Datagrams          int64       `json:"datagrams"`
+	Bytes              int64       `json:"bytes"`
+	Packets            int64       `json:"packets"`
+	Lost               int64       `json:"lost"`
+	Reordered          int64       `json:"reordered"`
+	Duplicates         int64       `json:"duplicates"`
+	Resyncs            int64       `json:"resyncs"`
+	Foreign            int64       `json:"foreign"`
+	RTCP               int64       `json:"rtcp"`
+	FEC                int64       `json:"fec"`
+	Malformed          int64       `json:"malformed"`
+	BadTS              int64       `json:"bad_ts"`
+	Overflow           int64       `json:"overflow"`
+	ReceiveBufferBytes int         `json:"receive_buffer_bytes"`
+	HistoryBytes       int64       `json:"history_bytes"`
+	RandomAccessAgeMS  *float64    `json:"last_random_access_age_ms"`
+	DataAgeMS          *float64    `json:"last_data_age_ms"`
+	Skips              int64       `json:"skips"`
+	Blocks             int64       `json:"blocks"`
+	Files              int64       `json:"files"`
+	Seen               string      `json:"seen"`
+	FCC                *fccJSON    `json:"fcc"`
+	Losses             lossJSON    `json:"losses"`
+	Repair             *repairJSON `json:"repair"`
+	Warnings           []string    `json:"warnings"`
 }
 
 type viewerJSON struct {
@@ -276,6 +278,8 @@ func channelStatus(c fanout.ChannelStatus, now time.Time) channelJSON {
 		Files:              c.Files,
 		Seen:               access.Redact(c.Seen),
 		FCC:                fccStatus(source.FCC),
+		Losses:             lossStatus(source.Losses),
+		Repair:             repairStatus(source.Repair),
 		Warnings:           append([]string{}, source.Warnings...),
 	}
 }

@@ -89,7 +89,7 @@ func TestStream_spellingsShareAChannel(t *testing.T) {
 	targets := []string{
 		"/rtp/239.1.1.1:5000", "/udp/239.1.1.1:5000", "/udp/239.1.1.1%5000", "/udp/239.1.1.1~5000", "/udp/239.1.1.1+5000",
 		"/udp/239.1.1.1-5000", "/udp/239.1.1.1^5000", "/udp/239.1.1.1%3A5000", "/rtp/news.example:5000/?a=1$News",
-		"/rtp/239.1.1.1:5000?fcc=127.0.0.1:9&fcc-type=huawei&fec=5002", "http://test/rtp/239.1.1.1:5000", "/rtp/239.1.1.1:5000//x",
+		"/rtp/239.1.1.1:5000?fcc=127.0.0.1:9&fcc-type=huawei&fec=0", "http://test/rtp/239.1.1.1:5000", "/rtp/239.1.1.1:5000//x",
 	}
 	for _, target := range targets {
 		f.watch(target)

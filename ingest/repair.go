@@ -92,8 +92,6 @@ type parityCount struct {
 	fault     error // of the last malformed one
 }
 
-func (c *parityCount) total() int64 { return c.parity + c.malformed + c.media + c.other }
-
 // Repair opens the ports on which parity is to come. What cannot be opened is
 // no error, for the media play without it: Status warns of it. It is called
 // once, before the first Drain, and may block.

@@ -64,7 +64,7 @@ func TestParse_accepts(t *testing.T) {
 	// A raw percent whose digits are an escape too.
 	f("/rtp/239.1.1.1%1234", port(1234))
 	f("/rtp/239.1.1.1%2500", port(2500))
-	f("/rtp/239.1.1.1%3000?fec=1", Target{Spec: group("239.1.1.1:3000"), FEC: 1})
+	f("/rtp/239.1.1.1%3000?fec=1", Target{Spec: group("239.1.1.1:3000"), FEC: fecPorts(1)})
 	f("/rtp/239.1.1.1%8080$x", Target{Spec: group("239.1.1.1:8080"), Label: "x"})
 	f("/rtp/239.1.1.1%40", port(40))
 	f("/rtp/198.51.100.7%40239.1.1.1:5000", Target{Spec: groupSource("239.1.1.1:5000", "198.51.100.7")})
@@ -104,8 +104,8 @@ func TestParse_accepts(t *testing.T) {
 	f("/rtp/239.1.1.1:5000$a$b%20c", Target{Spec: group("239.1.1.1:5000"), Label: "b c"})
 	f("/rtp/239.1.1.1$News", Target{Spec: group("239.1.1.1:1234"), Label: "News"})
 	f("/rtp/239.1.1.1:5000%24News", Target{Spec: group("239.1.1.1:5000"), Label: "News"})
-	f("/rtp/239.1.1.1:5000?fec=7$Ne/w?s&1", Target{Spec: group("239.1.1.1:5000"), FEC: 7, Label: "Ne/w?s&1"})
-	f("/rtp/239.1.1.1:5000?fec=7$50%", Target{Spec: group("239.1.1.1:5000"), FEC: 7, Label: "50%"})
+	f("/rtp/239.1.1.1:5000?fec=7$Ne/w?s&1", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(7), Label: "Ne/w?s&1"})
+	f("/rtp/239.1.1.1:5000?fec=7$50%", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(7), Label: "50%"})
 	f("/rtp/239.1.1.1:5000?playseek=${(b)yyyy}", plain)
 
 	// Parameters.
@@ -120,7 +120,7 @@ func TestParse_accepts(t *testing.T) {
 	f(at+"fcc=192.0.2.9:8027&fcc-type=other", fcc("192.0.2.9:8027", ""))
 	f(at+"fcc=fcc.example:8027", fcc("fcc.example:8027", ""))
 	f(at+"fcc%3D192.0.2.9%3A8027", plain) // an escaped "=" is no "="
-	f("/rtp/239.1.1.1%3A5000%3Ffcc%3D192.0.2.9%3A8027%26fec%3D2", Target{Spec: group("239.1.1.1:5000"), FCC: "192.0.2.9:8027", FEC: 2})
+	f("/rtp/239.1.1.1%3A5000%3Ffcc%3D192.0.2.9%3A8027%26fec%3D2", Target{Spec: group("239.1.1.1:5000"), FCC: "192.0.2.9:8027", FEC: fecPorts(2)})
 	f(at+"fcc=", plain)
 	f(at+"fcc=0", plain)
 	f(at+"fcc=:8027", plain)
@@ -128,16 +128,21 @@ func TestParse_accepts(t *testing.T) {
 	f(at+"fcc=2001:db8::1", plain)
 	f(at+"fcc-type=huawei", plain)
 	f(at+"fec=0", plain)
+	f(at+"fec=5001,5003", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(5001, 5003)})
+	f(at+"fec=2022-1", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(5002, 5004)})
+	f(at+"fec=239.1.1.2:5003", Target{Spec: group("239.1.1.1:5000"), FEC: []netip.AddrPort{netip.MustParseAddrPort("239.1.1.2:5003")}})
+	f(at+"fec=192.0.2.1:5003", plain)
+	f(at+"fec=1,2,3,4,5", plain)
 	f(at+"fec=x", plain)
 	f(at+"fec=70000", plain)
 	f(at+"rejoin_time=30", Target{Spec: group("239.1.1.1:5000"), RejoinTime: 30 * time.Second})
 	f(at+"rejoin_time=-1", plain)
-	f(at+"fec=1&fec=2", Target{Spec: group("239.1.1.1:5000"), FEC: 1})
+	f(at+"fec=1&fec=2", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(1)})
 	f(at+"ifname=a&r2h-ifname=b&ifindex=3", Target{Spec: onInterface("239.1.1.1:5000", "b")})
 	f(at+"ifname=a&ifindex=3", Target{Spec: onInterface("239.1.1.1:5000", "a")})
 	f(at+"r2h-ifname=&ifindex=3", Target{Spec: group("239.1.1.1:5000"), InterfaceIndex: 3})
 	f(at+"ifname=eth0%2e12", Target{Spec: onInterface("239.1.1.1:5000", "eth0.12")})
-	f(at+"x=%zz&%zz=1&fec=3", Target{Spec: group("239.1.1.1:5000"), FEC: 3})
+	f(at+"x=%zz&%zz=1&fec=3", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(3)})
 	f(at+"ifname='%3Breboot", Target{Spec: onInterface("239.1.1.1:5000", "';reboot")})
 }
 
@@ -227,7 +232,7 @@ func TestParse_saysWhatItIgnores(t *testing.T) {
 	}
 	f("a=1", "")
 	f("fcc=0", "")
-	f("fec=x", `fec="x": expected a port from 1 to 65535`)
+	f("fec=x", `fec="x": expected a port from 1 to 65535, GROUP:PORT or 2022-1, or several of them between commas`)
 	f("fcc=[::1]:5", `fcc="[::1]:5": fast channel change has no IPv6 form`)
 	f("fcc=a b:5", `fcc="a b:5": no such host`)
 	f("fcc=a:5&fcc-type=b", `fcc-type="b": expected telecom, huawei, huawei-tlv, rams; it is found out`)
@@ -308,4 +313,12 @@ func checkParse(t *testing.T, in string) {
 	if diff := cmp.Diff(got, again, comparer); diff != "" {
 		t.Fatalf("Parse(%q) = %q, which parses to something else (-want +got):\n%s", in, got, diff)
 	}
+}
+
+// fecPorts are ports of the media's own group.
+func fecPorts(list ...uint16) (at []netip.AddrPort) {
+	for _, port := range list {
+		at = append(at, netip.AddrPortFrom(netip.Addr{}, port))
+	}
+	return at
 }

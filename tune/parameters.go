@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"zapcast/fcc"
+	"zapcast/ingest"
 )
 
 // parseQuery reads the parameters that concern a stream. Where one is given
@@ -28,13 +29,7 @@ func (t *Target) parseQuery(query string) error {
 	if err := t.parseFCC(values["fcc"], values["fcc-type"]); err != nil {
 		return err
 	}
-	if v := values["fec"]; v != "" {
-		if port, err := strconv.ParseUint(v, 10, 16); err == nil && port != 0 {
-			t.FEC = uint16(port)
-		} else {
-			t.ignore("fec", v, "expected a port from 1 to 65535")
-		}
-	}
+	t.parseFEC(values["fec"])
 	if v := values["rejoin_time"]; v != "" {
 		if seconds, err := strconv.ParseUint(v, 10, 16); err == nil {
 			t.RejoinTime = time.Duration(seconds) * time.Second
@@ -100,6 +95,45 @@ func (t *Target) parseFCC(server, dialect string) error {
 		t.ignore("fcc-type", dialect, "expected "+strings.Join(fcc.Dialects, ", ")+"; it is found out")
 	}
 	return nil
+}
+
+// FEC2022 in the place of a port stands for the two ports that SMPTE ST 2022-1
+// recommends: the media's plus 2 for columns, plus 4 for rows.
+const FEC2022 = "2022-1"
+
+// parseFEC reads where parity comes: a port of the group, ADDR:PORT for another
+// group, several of them between commas, or FEC2022. Without it the stream still
+// plays, so that what is wrong is left aside; 0 and nothing mean none.
+func (t *Target) parseFEC(v string) {
+	if v == "" || v == "0" {
+		return
+	}
+	var list []netip.AddrPort
+	for item := range strings.SplitSeq(v, ",") {
+		if item == FEC2022 {
+			for _, offset := range []uint16{2, 4} {
+				if port := t.Spec.Group.Port(); port <= 65535-offset {
+					list = append(list, netip.AddrPortFrom(netip.Addr{}, port+offset))
+				}
+			}
+			continue
+		}
+		port, err := strconv.ParseUint(item, 10, 16)
+		at := netip.AddrPortFrom(netip.Addr{}, uint16(port))
+		if err != nil {
+			at, err = netip.ParseAddrPort(item)
+		}
+		if err != nil || at.Port() == 0 || at.Addr().IsValid() && !at.Addr().IsMulticast() {
+			t.ignore("fec", v, "expected a port from 1 to 65535, GROUP:PORT or 2022-1, or several of them between commas")
+			return
+		}
+		list = append(list, at)
+	}
+	if len(list) > ingest.MaxParity {
+		t.ignore("fec", v, "expected at most "+strconv.Itoa(ingest.MaxParity)+" ports")
+		return
+	}
+	t.FEC = list
 }
 
 // ignore notes that a parameter plays no part.

@@ -30,8 +30,11 @@ type Target struct {
 
 	FCC        string        // fast-channel-change server as "host:port"; empty: none
 	FCCType    string        // its dialect, one of fcc.Dialects; empty: to be found out
-	FEC        uint16        // port of the parity stream; 0: none
 	RejoinTime time.Duration // membership refresh asked for; 0: not asked for
+
+	// FEC is where parity comes: up to ingest.MaxParity ports, of the group
+	// itself where the address is not valid.
+	FEC []netip.AddrPort
 
 	// Ignored says in plain words which parameters were left aside, and why.
 	Ignored []string
@@ -66,8 +69,8 @@ func (t Target) String() string {
 	if t.FCC != "" && t.FCCType != "" {
 		param("fcc-type", t.FCCType)
 	}
-	if t.FEC != 0 {
-		param("fec", strconv.Itoa(int(t.FEC)))
+	if value, ok := strings.CutPrefix(ingest.RepairConfig{Parity: t.FEC}.String(), "fec="); ok {
+		param("fec", value)
 	}
 	if t.RejoinTime != 0 {
 		param("rejoin_time", strconv.FormatInt(int64(t.RejoinTime/time.Second), 10))

@@ -48,6 +48,9 @@ type Config struct {
 	Logger *slog.Logger
 	// FCC is how bursts are asked for.
 	FCC fcc.Config
+	// RepairLatency is how long a hole waits at most for what may repair it.
+	// Default 400 ms.
+	RepairLatency time.Duration
 }
 
 // A Tuner resolves requests. It is safe for concurrent use.
@@ -55,6 +58,7 @@ type Tuner struct {
 	config   atomic.Pointer[Config]
 	resolver Resolver
 	book     *fcc.Book
+	memory   ingest.RepairMemory
 }
 
 // New returns a tuner that looks names up with resolver.
@@ -139,12 +143,17 @@ func (t *Tuner) Channel(ctx context.Context, path, agent string) (Channel, error
 	}
 	burst := t.fcc(ctx, &target)
 	asked := target.Spec.Interface != "" || target.InterfaceIndex != 0
+	repair := ingest.RepairConfig{Parity: target.FEC, Latency: config.RepairLatency, Memory: &t.memory}
+	key := spec.String()
+	if text := repair.String(); text != "" {
+		key += "?" + text
+	}
 	return Channel{
-		Key:      spec.String(),
+		Key:      key,
 		Protocol: "multicast",
 		Ignored:  target.Ignored,
 		Open: func(receiver ingest.Receiver) (ingest.Source, error) {
-			source, err := open(receiver, spec, burst, config.FCC, t.book)
+			source, err := open(receiver, spec, burst, repair, config.FCC, t.book)
 			switch {
 			case err == nil:
 				return source, nil
@@ -175,17 +184,19 @@ func (t *Tuner) fcc(ctx context.Context, target *Target) *fcc.Request {
 }
 
 // open opens a group, with a burst in front of it where one is asked for.
-func open(receiver ingest.Receiver, spec ingest.FlowSpec, burst *fcc.Request, config fcc.Config, book *fcc.Book) (ingest.Source, error) {
+func open(receiver ingest.Receiver, spec ingest.FlowSpec, burst *fcc.Request, repair ingest.RepairConfig, config fcc.Config, book *fcc.Book) (ingest.Source, error) {
 	if burst == nil {
-		return wrap(ingest.OpenMulticast(receiver, spec))
+		source, err := ingest.OpenMulticast(receiver, spec)
+		if err != nil {
+			return nil, err // and not a nil *Multicast that is no nil Source
+		}
+		source.Repair(receiver, repair)
+		return source, nil
 	}
-	return wrap(fcc.Open(receiver, spec, *burst, config, book))
-}
-
-// wrap keeps a nil pointer from becoming a Source.
-func wrap[S ingest.Source](source S, err error) (ingest.Source, error) {
+	source, err := fcc.Open(receiver, spec, *burst, config, book)
 	if err != nil {
 		return nil, err
 	}
+	source.Repair(receiver, repair)
 	return source, nil
 }

@@ -33,6 +33,7 @@ var sections = []section{
 	{"", "What every installation may want to set."},
 	{"multicast", "How streams are joined and received."},
 	{"fcc", "How bursts of fast channel change are asked for, where a channel names a server for them."},
+	{"repair", "How losses are repaired. docs/repair.md says how to find out whether a line has FEC."},
 	{"memory", "How much of the streams is kept for instant starts."},
 	{"rtsp-sources", "How RTSP servers are asked for streams (`/rtsp/HOST[:PORT]/PATH`)."},
 	{"viewer", "How one viewer is served."},
@@ -160,6 +161,14 @@ var settings = []setting{
 		key: "fcc.hold", initial: "16MiB",
 		doc:   "How much multicast of one channel is kept until its burst has reached it. 16 MiB are 3.8 s at 35 Mbit/s.",
 		value: func(c *serveConfig) value { return size{&c.fccHold, 256 * kib, 256 * mib} },
+	},
+	{
+		key: "repair.latency", initial: "400ms",
+		doc: "How long a stream waits at most for a lost packet that forward error correction or a retransmission may still bring. " +
+			"It waits only when something was lost, and only as long as there is hope.",
+		value: func(c *serveConfig) value {
+			return duration{&c.repairLatency, 50 * time.Millisecond, 5 * time.Second, ""}
+		},
 	},
 	{
 		key: "memory.history", initial: "32MiB",
@@ -366,6 +375,8 @@ type serveConfig struct {
 	fccClient    string
 	fccBursts    int
 	fccHold      int64
+
+	repairLatency time.Duration
 
 	history        int64
 	channelHistory int64

@@ -62,7 +62,7 @@ func orNever(d time.Duration) time.Duration {
 // tuneConfig is what the tuner is told.
 func (c *serveConfig) tuneConfig(named *lineup.Lineup, client *rtsp.Client, log *slog.Logger) tune.Config {
 	return tune.Config{
-		Interface: c.iface, RTSP: client, FCC: c.burstConfig(log), Lineup: named, Silence: c.silence,
+		Interface: c.iface, RTSP: client, FCC: c.burstConfig(log), RepairLatency: c.repairLatency, Lineup: named, Silence: c.silence,
 		UserAgent: userAgent(), Logger: log,
 	}
 }
