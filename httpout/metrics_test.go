@@ -88,18 +88,3 @@ func TestMetrics_dashboard(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMetrics(b *testing.B) {
-	engine, err := fanout.New(engineOf500(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer engine.Close()
-	s := New(Config{Metrics: NewMetrics()}, engine, nil)
-	open500(b, engine)
-	var out bytes.Buffer
-	for b.Loop() {
-		out.Reset()
-		s.writeMetrics(&out)
-	}
-}

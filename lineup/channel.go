@@ -51,6 +51,9 @@ func (s Source) Scheme() string {
 
 // Name is the URL without passwords.
 func (s Source) Name() string {
+	if !strings.Contains(s.URL, "@") {
+		return s.URL
+	}
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return s.Scheme() + "://…"
