@@ -169,7 +169,7 @@ func (r *ring) walk(now time.Time) {
 	if now.Sub(r.sampled) >= sampleInterval {
 		r.sample(now)
 	}
-	n := int64(0)
+	n, lost := int64(0), uint32(0)
 	for ; n < int64(len(r.refs)) && r.refs[r.head] == 0; n++ {
 		at := r.at(r.head)
 		h := r.header(at)
@@ -177,6 +177,7 @@ func (r *ring) walk(now time.Time) {
 		if status&unix.TP_STATUS_USER == 0 {
 			break
 		}
+		lost |= status & unix.TP_STATUS_LOSING
 		frame := r.head
 		prefetch(unsafe.Pointer(&r.mem[at+frameData]), cacheLine, frameLines)
 		prefetch(unsafe.Pointer(&r.mem[r.at((frame+framesAhead)%len(r.refs))]), cacheLine, 2)
@@ -191,6 +192,9 @@ func (r *ring) walk(now time.Time) {
 		}
 	}
 	r.pace.take(now, n)
+	if lost != 0 && r.sampled != now {
+		r.sample(now) // which also takes the mark from frames to come
+	}
 }
 
 // sort finds out what is in a frame. The checksum of what comes from this host,

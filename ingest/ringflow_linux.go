@@ -78,6 +78,7 @@ const (
 const (
 	reasonNotSeen   = "the ring does not show what the socket receives"
 	reasonTooLarge  = "its datagrams are larger than a frame of the ring"
+	reasonOverflow  = "the ring overflowed, and sockets have more room"
 	reasonFragments = "its datagrams come in fragments"
 )
 
@@ -251,6 +252,8 @@ func (f *ringFlow) readRing(now time.Time, limit int) (datagrams [][]byte, more 
 		}
 	case f.pieced:
 		f.leave(reasonFragments)
+	case f.ring.lostAt.After(f.since) && f.owner.cfg.Receive != ReceiveRing:
+		f.leave(reasonOverflow)
 	case now.Sub(f.heardAt) >= ringSilence:
 		f.leave("")
 	}

@@ -214,6 +214,30 @@ func TestRing_overrun(t *testing.T) {
 	s.settled()
 }
 
+// Where the choice is the receiver's, a ring that overflowed is not trusted with
+// the same source again: a socket has more room.
+func TestRingFlow_leavesARingThatOverflowed(t *testing.T) {
+	var log lockedLog
+	s := newStream(t, ReceiverConfig{RingBytes: 128 << 10, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s.until(byRing, 188)
+	for range 2*framesPerBlock + 50 {
+		s.send(1316)
+	}
+	s.tick(3 * time.Millisecond) // the frames that had room are in order
+	if lost := s.sent - s.got; lost != 50 {
+		t.Fatalf("lost %d datagrams, want 50", lost)
+	}
+	s.got = s.sent
+	s.until(bySocket, 188)
+	for range 2 * framesPerBlock {
+		s.send(188, 188)
+	}
+	s.settled()
+	if got := status(s.f).Receive; got != "socket: "+reasonOverflow || !strings.Contains(log.String(), reasonOverflow) {
+		t.Errorf("receives by %q; the log:\n%s", got, log.String())
+	}
+}
+
 // A lockedLog is written by goroutines of a receiver, and read by a test.
 type lockedLog struct {
 	mu   sync.Mutex
