@@ -52,6 +52,39 @@ func New(target, agent string, now time.Time) Plan {
 	return plan
 }
 
+// times are those of own that say which moment is asked for.
+var times = []string{"r2h-seek-name", "r2h-seek-offset", "r2h-seek-mode", "r2h-start", "r2h-duration"}
+
+// Ask puts what a viewer's target says of the time behind the target of a
+// configured URL, whose own parameters come first and so count. Nothing else of
+// his reaches the server. It reports whether there was something.
+func Ask(configured, viewers string) (target string, ok bool) {
+	q, asked := split(configured), split(viewers)
+	name := ""
+	for _, p := range slices.Concat(q.params, asked.params) {
+		if name == "" && strings.EqualFold(p.name(), "r2h-seek-name") {
+			name = p.value()
+		}
+	}
+	names := seekNames
+	if name != "" {
+		names = []string{name}
+	}
+	for _, p := range asked.params {
+		is := func(name string) bool { return strings.EqualFold(p.name(), name) }
+		if !slices.ContainsFunc(times, is) && !slices.ContainsFunc(names, is) {
+			continue
+		}
+		p.sep = '&'
+		if len(q.params) == 0 {
+			p.sep = '?'
+		}
+		q.params = append(q.params, p)
+		ok = true
+	}
+	return q.String(), ok
+}
+
 // seek brings the seek parameter into the form that the server is asked in.
 func (plan *Plan) seek(q *query, seeks func(param) bool, by offsets, m mode, agent string, now time.Time) {
 	at := -1

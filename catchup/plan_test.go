@@ -1,6 +1,7 @@
 package catchup
 
 import (
+	stdcmp "cmp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,24 @@ func TestNew(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAsk(t *testing.T) {
+	for _, c := range []struct{ configured, viewers, want string }{
+		{"/rtsp/h/1", "/News?playseek=1-2", "/rtsp/h/1?playseek=1-2"},
+		{"/rtsp/h/1?a=b", "/News?TVDR=1-&x=y&r2h-token=z", "/rtsp/h/1?a=b&TVDR=1-"},
+		{"/rtsp/h/1?playseek={utc}-{utcend}", "/News?playseek=1-2", "/rtsp/h/1?playseek={utc}-{utcend}&playseek=1-2"},
+		{"/rtsp/h/1?r2h-seek-name=at", "/News?at=5&playseek=6", "/rtsp/h/1?r2h-seek-name=at&at=5"},
+		{"/rtsp/h/1", "/News?at=5&r2h-seek-name=at&r2h-seek-offset=1", "/rtsp/h/1?at=5&r2h-seek-name=at&r2h-seek-offset=1"},
+		{"/rtsp/h/1", "/News?r2h-duration=1", "/rtsp/h/1?r2h-duration=1"},
+		{"/rtsp/h/1?playseek=1", "/News?r2h-ifname=eth1&fcc=x", ""},
+		{"/rtsp/h/1", "/News", ""},
+	} {
+		got, ok := Ask(c.configured, c.viewers)
+		if want := stdcmp.Or(c.want, c.configured); got != want || ok != (c.want != "") {
+			t.Errorf("%s for %s: got %s, %v, want %s", c.configured, c.viewers, got, ok, want)
+		}
+	}
 }
 
 func FuzzNew(f *testing.F) {

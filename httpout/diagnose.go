@@ -66,8 +66,8 @@ func diagnosed(query url.Values) (path string, err error) {
 	if id[0] == '/' { // a channel that has a name
 		return "/" + lineup.Escape(id[1:]), nil
 	}
-	if strings.HasPrefix(id, "rtsp://") {
-		return "/rtsp/" + id[len("rtsp://"):], nil
+	if scheme, rest, ok := strings.Cut(id, "://"); ok && (scheme == "rtsp" || scheme == "rtsps") {
+		return "/" + scheme + "/" + rest, nil
 	}
 	place, name, ok := strings.Cut(id, "%") // as ingest.FlowSpec has it
 	if !ok {

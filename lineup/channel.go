@@ -37,13 +37,13 @@ type Channel struct {
 
 // A Source is one way to get a channel.
 type Source struct {
-	// URL is rtp://GROUP:PORT, rtsp://… or http(s)://…, parameters included.
+	// URL is rtp://GROUP:PORT, rtsp(s)://… or http(s)://…, parameters included.
 	URL string
 
 	Label string // "4K"; may be empty
 }
 
-// Scheme is "rtp", "rtsp", "http" or "https".
+// Scheme is "rtp", "rtsp", "rtsps", "http" or "https".
 func (s Source) Scheme() string {
 	scheme, _, _ := strings.Cut(s.URL, ":")
 	return scheme
@@ -120,8 +120,8 @@ func sourceURL(s string) (string, bool) {
 	switch scheme = strings.ToLower(scheme); scheme {
 	case "rtp", "udp", "igmp":
 		return "rtp://" + strings.TrimPrefix(rest, "@"), rest != ""
-	case "rtsp":
-		return "rtsp://" + rest, rest != ""
+	case "rtsp", "rtsps":
+		return scheme + "://" + rest, rest != ""
 	case "http", "https":
 		host, path, _ := strings.Cut(rest, "/")
 		if inner, ok := relayed(path); ok {
@@ -150,8 +150,8 @@ func relayed(path string) (string, bool) {
 		if address != "" && (strings.HasPrefix(address, "2") || strings.HasPrefix(address, "ff") || strings.HasPrefix(address, "FF")) {
 			return "rtp://" + rest, true
 		}
-	case "rtsp":
-		return "rtsp://" + rest, true
+	case "rtsp", "rtsps":
+		return kind + "://" + rest, true
 	}
 	return "", false
 }

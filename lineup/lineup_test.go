@@ -152,7 +152,7 @@ func TestLineup_serverSendsTooMuch(t *testing.T) {
 
 func TestSources(t *testing.T) {
 	for address, ok := range map[string]bool{
-		"rtp://239.1.1.1:1": true, "udp://@239.1.1.1:1": true, "rtsp://h/1": true, "http://h/1.ts": true, "https://h/": true,
+		"rtp://239.1.1.1:1": true, "udp://@239.1.1.1:1": true, "rtsp://h/1": true, "RTSPS://h/1": true, "/rtsps/h/1": true, "http://h/1.ts": true, "https://h/": true,
 		"": false, "239.1.1.1:1": false, "rtp://": false, "mms://h": false, "http://h/1.m3u8": false, "http:///x": false,
 	} {
 		if got := Sources(address); (len(got) == 1) != ok {

@@ -13,7 +13,7 @@ const maxSegment = 180
 
 // reserved are the first segments that mean something else.
 var reserved = map[string]bool{
-	"rtp": true, "udp": true, "rtsp": true, "http": true, "https": true, "igmp": true,
+	"rtp": true, "udp": true, "rtsp": true, "rtsps": true, "http": true, "https": true, "igmp": true,
 	"api": true, "assets": true, "page": true, "healthz": true, "metrics": true,
 	"playlist.m3u": true, "playlist.m3u8": true, "epg.xml": true, "epg.xml.gz": true,
 	"favicon.ico": true, "robots.txt": true, "status": true, "stat": true,

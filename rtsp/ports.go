@@ -117,13 +117,18 @@ func (m *machine) punch() (p punch) {
 	return p
 }
 
-func (p *portPair) send(out punch) {
+// send sends p: rtp and rtcp send from the one port and the other.
+func (p punch) send(rtp, rtcp func(b []byte, to netip.AddrPort)) {
 	for range punchCopies {
-		if out.rtp != nil {
-			_, _ = p.rtp.WriteToUDPAddrPort(out.rtp, netip.AddrPortFrom(out.to, out.ports[0]))
+		if p.rtp != nil {
+			rtp(p.rtp, netip.AddrPortFrom(p.to, p.ports[0]))
 		}
-		if out.rtcp != nil {
-			_, _ = p.rtcp.WriteToUDPAddrPort(out.rtcp, netip.AddrPortFrom(out.to, out.ports[1]))
+		if p.rtcp != nil {
+			rtcp(p.rtcp, netip.AddrPortFrom(p.to, p.ports[1]))
 		}
 	}
 }
+
+func (p *portPair) sendMedia(b []byte, to netip.AddrPort) { _, _ = p.rtp.WriteToUDPAddrPort(b, to) }
+
+func (p *portPair) sendReport(b []byte, to netip.AddrPort) { _, _ = p.rtcp.WriteToUDPAddrPort(b, to) }

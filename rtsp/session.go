@@ -55,7 +55,7 @@ func (s *session) run(ctx context.Context) error {
 			}
 		case actPunch:
 			if s.udp != nil {
-				s.udp.send(s.m.punch())
+				s.m.punch().send(s.udp.sendMedia, s.udp.sendReport)
 			}
 		case actNone:
 			if s.m.finished() {

@@ -170,15 +170,8 @@ func (s *Source) act(a action) {
 	case actSend:
 		s.pending = append(s.pending, a.data...)
 	case actPunch:
-		if s.rtp == nil {
-			return
-		}
-		p := s.session.m.punch()
-		if p.rtp != nil {
-			s.rtp.send(p.rtp, netip.AddrPortFrom(p.to, p.ports[0]))
-		}
-		if p.rtcp != nil {
-			_, _ = s.session.udp.rtcp.WriteToUDPAddrPort(p.rtcp, netip.AddrPortFrom(p.to, p.ports[1]))
+		if s.rtp != nil {
+			s.session.m.punch().send(s.rtp.send, s.session.udp.sendReport)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package tune
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"zapcast/catchup"
 	"zapcast/failover"
 	"zapcast/httpin"
 	"zapcast/ingest"
@@ -32,8 +34,10 @@ func (t *Tuner) find(path string) (lineup.Found, bool) {
 }
 
 // named returns the channel of a name. One whose only source is a group or an RTSP
-// URL is that: whoever asks for it by its address watches the same channel.
-func (t *Tuner) named(ctx context.Context, found lineup.Found, agent string) (Channel, error) {
+// URL is that: whoever asks for it by its address watches the same channel. asked
+// is the path that the viewer asked for; where its query names another moment,
+// the first source that can go there plays it for him alone.
+func (t *Tuner) named(ctx context.Context, found lineup.Found, asked, agent string) (Channel, error) {
 	config := t.config.Load()
 	c := found.Channel
 	sources, key := c.Sources, "/"+c.Path
@@ -46,6 +50,12 @@ func (t *Tuner) named(ctx context.Context, found lineup.Found, agent string) (Ch
 		key += "$" + sources[0].Label
 	} else {
 		failing.Switch = c.Switch
+	}
+	if i := slices.IndexFunc(sources, overRTSP); i >= 0 {
+		path, _ := streamPath(sources[i])
+		if path, ok := catchup.Ask(path, asked); ok {
+			return t.Channel(ctx, path, agent)
+		}
 	}
 	if path, ok := streamPath(sources[0]); ok && len(sources) == 1 {
 		return t.Channel(ctx, path, agent)
@@ -73,11 +83,13 @@ func patience(silence time.Duration, sources int) time.Duration {
 // none.
 func streamPath(s lineup.Source) (string, bool) {
 	scheme, rest, _ := strings.Cut(s.URL, "://")
-	if scheme != "rtp" && scheme != "rtsp" {
+	if scheme != "rtp" && !overRTSP(s) {
 		return "", false
 	}
 	return "/" + scheme + "/" + rest, true
 }
+
+func overRTSP(s lineup.Source) bool { return s.Scheme() == "rtsp" || s.Scheme() == "rtsps" }
 
 func protocol(s lineup.Source) string {
 	switch scheme := s.Scheme(); scheme {
@@ -85,6 +97,8 @@ func protocol(s lineup.Source) string {
 		return "multicast"
 	case "https":
 		return "http"
+	case "rtsps":
+		return "rtsp"
 	default:
 		return scheme
 	}

@@ -129,7 +129,7 @@ func (t *Tuner) Channel(ctx context.Context, path, agent string) (Channel, error
 	}
 	if _, ok := cutStream(path); !ok {
 		if found, ok := t.find(path); ok {
-			return t.named(ctx, found, agent)
+			return t.named(ctx, found, path, agent)
 		}
 	}
 	target, err := Parse(path)

@@ -74,7 +74,7 @@ var lists = []list{
 			},
 			{
 				key: "channel.sources", initial: []any{},
-				doc: "Where it comes from, in the order in which the sources are tried: `rtp://`, `udp://`, `rtsp://`, `http://` or `https://` URLs. " +
+				doc: "Where it comes from, in the order in which the sources are tried: `rtp://`, `udp://`, `rtsp://`, `rtsps://`, `http://` or `https://` URLs. " +
 					"The parameters of stream URLs may follow (`?fcc=…`), and a label (`$HD`).",
 				value: func(c *serveConfig) value {
 					return texts{&c.channel().sources, 0, `a URL such as "rtp://239.1.1.1:5000", of MPEG-TS and not of HLS`, validSource}

@@ -8,11 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // An rtspServer streams numbered TS packets, in RTP, to everybody who plays. It
@@ -236,6 +240,50 @@ func TestRTSP_shiftedIsPrivate(t *testing.T) {
 	if got := up.requests("PLAY"); !slices.Equal(got, []string{want, want}) {
 		t.Errorf("got %q, want %q twice", got, want)
 	}
+}
+
+// A channel of the configuration or of a playlist whose source is an RTSP URL
+// opens it, and plays another moment for who asks for one.
+func TestRTSP_channelsWithNames(t *testing.T) {
+	up := newRTSPServer(t, true, 0)
+	server := "rtsp://" + up.ln.Addr().String()
+	list := filepath.Join(t.TempDir(), "list.m3u")
+	text := "#EXTM3U\n#EXTINF:-1,Listed\n" + server + "/listed?a=1?b=2\n"
+	if err := os.WriteFile(list, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base := rtspProgram(t, func(c *serveConfig) {
+		c.channels = []channelConfig{
+			{name: "One", sources: []string{server + "/one?x=y"}, origin: "test:1"},
+			{name: "Two", sources: []string{"rtp://239.1.1.1:5000", server + "/two?playseek={utc}"}, origin: "test:1"},
+		}
+		c.playlists = []playlistConfig{{source: list, refresh: time.Hour, origin: "test:1"}}
+	})
+	base = strings.TrimSuffix(base, "rtsp/")
+	holdsAtLast(t, "the playlist is read", func() bool {
+		return slices.Contains(strings.Split(bodyOf(t, base+"playlist.m3u"), "\n"), base+"Listed")
+	})
+	for _, path := range []string{"One", "Listed", "One?playseek=1704096000-&other=1", "Two?playseek=1704096000-"} {
+		if err := watchRTSP(t, base+path).read(70); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	want := []string{"/one?x=y", "/listed?a=1?b=2", "/one?x=y&playseek=1704096000-", "/two?playseek=1704096000-"}
+	for i := range want {
+		want[i] = "PLAY rtsp://SERVER" + want[i]
+	}
+	if diff := cmp.Diff(want, up.requests("PLAY")); diff != "" {
+		t.Errorf("asked of the server (-want +got):\n%s", diff)
+	}
+}
+
+func bodyOf(t *testing.T, url string) string {
+	t.Helper()
+	body, err := io.ReadAll(request(t, url).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }
 
 // The viewer of a recording gets all of it, at his pace, and then its end.

@@ -88,7 +88,7 @@ func (c *conn) answer(k kind) action {
 	defer cancel()
 	channel, err := tune.Channel{}, error(tune.Refuse(404, "expected a channel as in rtsp://HOST/rtp/GROUP:PORT, found %s", tune.Quote(m.place.path)))
 	if c.server.tuner.Stream(m.place.path) {
-		channel, err = c.server.tuner.Channel(ctx, m.place.path, "")
+		channel, err = c.server.tuner.Channel(ctx, m.place.path, m.agent)
 	}
 	return m.found(channel, err)
 }
