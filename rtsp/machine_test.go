@@ -2,6 +2,7 @@ package rtsp
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,11 @@ func TestMachine_punches(t *testing.T) {
 	p := s.m.punch()
 	if p.to != netip.MustParseAddr("192.0.2.9") || p.ports != [2]uint16{6000, 6001} || len(p.rtp) != punchBytes || len(p.rtcp) != 8 {
 		t.Errorf("got %+v", p)
+	}
+	var sent []string
+	p.send(func(_ []byte, to netip.AddrPort) { sent = append(sent, to.String()) }, func(_ []byte, to netip.AddrPort) { sent = append(sent, to.String()) })
+	if want := slices.Repeat([]string{"192.0.2.9:6000", "192.0.2.9:6001"}, punchCopies); !slices.Equal(sent, want) {
+		t.Errorf("sent to %q, want %q", sent, want)
 	}
 	s.now = s.now.Add(31 * time.Second)
 	if others := s.run(); len(others) != 1 || others[0] != actPunch {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -15,8 +16,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // An rtspServer streams numbered TS packets, in RTP, to everybody who plays. It
@@ -242,6 +241,52 @@ func TestRTSP_shiftedIsPrivate(t *testing.T) {
 	}
 }
 
+// What comes from an RTSP server goes out over RTSP too, to a viewer whose
+// User-Agent says his zone.
+func TestRTSP_inAndOut(t *testing.T) {
+	up := newRTSPServer(t, true, 0)
+	cfg := testConfig(t)
+	cfg.rtspAllow = []string{"127.0.0.0/8"}
+	cfg.rtspListen = []string{"127.0.0.1:0"}
+	s := openTestServer(t, cfg, slog.New(slog.DiscardHandler))
+	out := s.listeners[endpoint{"rtsp.listen", "127.0.0.1:0"}].Addr().String()
+	conn, err := net.Dial("tcp", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	in := bufio.NewReader(conn)
+	session := ""
+	for i, method := range []string{"DESCRIBE", "SETUP", "PLAY"} {
+		fmt.Fprintf(conn, "%s rtsp://%s/rtsp/%s/live?playseek=20240101120000- RTSP/1.0\r\nCSeq: %d\r\nUser-Agent: box TZ/UTC+8\r\n%s", method, out, up.ln.Addr(), i+1, session)
+		fmt.Fprint(conn, "Transport: RTP/AVP/TCP;interleaved=0-1\r\n\r\n")
+		status, length := "", 0
+		for line := "-"; line != ""; {
+			if line, err = in.ReadString('\n'); err != nil {
+				t.Fatalf("%s: %v", method, err)
+			}
+			line = strings.TrimRight(line, "\r\n")
+			status = cmp.Or(status, line)
+			if id, ok := strings.CutPrefix(line, "Session: "); ok {
+				session = "Session: " + id + "\r\n"
+			}
+			_, _ = fmt.Sscanf(line, "Content-Length: %d", &length)
+		}
+		if status != "RTSP/1.0 200 OK" {
+			t.Fatalf("%s: got %s", method, status)
+		}
+		_, _ = in.Discard(length)
+	}
+	frame := make([]byte, 4+12+7*tsPacket)
+	if _, err := io.ReadFull(in, frame); err != nil || frame[0] != '$' || frame[16] != 0x47 {
+		t.Errorf("got % x, error %v, want a frame of TS", frame[:20], err)
+	}
+	if got, want := up.requests("PLAY"), []string{"PLAY rtsp://SERVER/live?playseek=20240101040000-"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A channel of the configuration or of a playlist whose source is an RTSP URL
 // opens it, and plays another moment for who asks for one.
 func TestRTSP_channelsWithNames(t *testing.T) {
@@ -272,8 +317,8 @@ func TestRTSP_channelsWithNames(t *testing.T) {
 	for i := range want {
 		want[i] = "PLAY rtsp://SERVER" + want[i]
 	}
-	if diff := cmp.Diff(want, up.requests("PLAY")); diff != "" {
-		t.Errorf("asked of the server (-want +got):\n%s", diff)
+	if got := up.requests("PLAY"); !slices.Equal(got, want) {
+		t.Errorf("asked of the server: got %q, want %q", got, want)
 	}
 }
 
