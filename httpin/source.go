@@ -10,9 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"zapcast/ingest"
@@ -44,17 +46,25 @@ type Config struct {
 
 	// Header is sent with each request besides. Default: nothing.
 	Header http.Header
+
+	// Allow says which addresses may be connected to, after redirects too.
+	// Default: nil, all of them.
+	Allow func(netip.Addr) bool
+
+	// Private says that the stream is one viewer's own.
+	Private bool
 }
 
 // A Source is one response that is being read.
 type Source struct {
-	name   string
-	cancel context.CancelFunc
-	done   chan struct{} // closed when the reader has ended
-	free   chan *block
-	full   chan *block
-	local  string
-	sender string
+	name    string
+	private bool
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the reader has ended
+	free    chan *block
+	full    chan *block
+	local   string
+	sender  string
 
 	reads, junk atomic.Int64
 	failure     atomic.Pointer[error] // why the reader has ended
@@ -77,7 +87,7 @@ var _ ingest.Session = (*Source)(nil)
 var client = &http.Client{
 	Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, ControlContext: control}).DialContext,
 		TLSHandshakeTimeout: 5 * time.Second,
 		DisableKeepAlives:   true,
 		DisableCompression:  true,
@@ -88,6 +98,20 @@ var client = &http.Client{
 		}
 		return nil
 	},
+}
+
+// allowKey is where a request's context has Config.Allow.
+type allowKey struct{}
+
+// control refuses a connection to an address that is not allowed, once its name
+// is resolved.
+func control(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	allow, _ := ctx.Value(allowKey{}).(func(netip.Addr) bool)
+	to, err := netip.ParseAddrPort(address)
+	if allow == nil || err == nil && allow(to.Addr().Unmap()) {
+		return nil
+	}
+	return fmt.Errorf("the address %s is not within the networks that servers may be in", address)
 }
 
 // Open asks for a stream and returns once the server has begun to answer. The
@@ -104,10 +128,10 @@ func Open(address string, cfg Config) (*Source, error) {
 		cfg.UserAgent = "zapcast"
 	}
 	s := &Source{
-		name: u.Redacted(), done: make(chan struct{}),
+		name: u.Redacted(), private: cfg.Private, done: make(chan struct{}),
 		free: make(chan *block, blocks), full: make(chan *block, blocks),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), allowKey{}, cfg.Allow))
 	s.cancel = cancel
 	late := time.AfterFunc(cfg.Timeout, cancel)
 	body, err := s.get(ctx, u, cfg)
@@ -262,8 +286,8 @@ func (s *Source) Ended() error {
 	return *err
 }
 
-// Private implements ingest.Session: the stream is everybody's.
-func (s *Source) Private() bool { return false }
+// Private implements ingest.Session.
+func (s *Source) Private() bool { return s.private }
 
 // Waits implements ingest.Session: the server waits for its reader.
 func (s *Source) Waits() bool { return true }

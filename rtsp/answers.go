@@ -193,7 +193,11 @@ func (m *machine) redirect(msg message, now time.Time) {
 		location = m.url.root() + location
 	}
 	to, err := ParseURL(location)
-	switch {
+	switch secure := hasPrefixFold(location, "https://"); {
+	case secure || hasPrefixFold(location, "http://") && (!m.url.TLS || m.cfg.TrustRedirects):
+		failed := fail(msg.status, "%s: %s answered %s to %s, which is not RTSP", m.url, m.waits, statusText(msg), quote(location))
+		failed.Location = location
+		m.end(failed)
 	case location == "":
 		m.end(fail(msg.status, "%s: %s answered %s without a Location", m.url, m.waits, statusText(msg)))
 	case err != nil:

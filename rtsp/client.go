@@ -2,6 +2,7 @@ package rtsp
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,9 @@ func (c *Client) Close() {
 	c.cancel()
 	c.ending.Wait()
 }
+
+// Allows reports whether a server may have this address.
+func (c *Client) Allows(addr netip.Addr) bool { return c.config.Load().allows(addr) }
 
 // Open plays r. It blocks until the server has answered PLAY; the first media may
 // be yet to come. The source belongs to the loop of receiver, which a session

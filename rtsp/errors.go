@@ -14,6 +14,10 @@ type Error struct {
 	// there was no answer to speak of.
 	Status int
 	Reason string
+
+	// Location is where a redirect leads out of RTSP, "http://…" or "https://…";
+	// empty with every other error. That server was not asked.
+	Location string
 }
 
 // Error returns the reason.
@@ -34,7 +38,7 @@ const (
 )
 
 func fail(status int, format string, args ...any) *Error {
-	return &Error{status, fmt.Sprintf(format, args...)}
+	return &Error{Status: status, Reason: fmt.Sprintf(format, args...)}
 }
 
 // isReset reports whether the other side broke a connection off: some servers

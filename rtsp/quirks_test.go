@@ -420,7 +420,8 @@ func TestFailures(t *testing.T) {
 		{"wrong password", "u:p@", answer("DESCRIBE", "401 Unauthorized", `WWW-Authenticate: Basic realm="x"`), 401, "were refused"},
 		{"unknown scheme", "u:p@", answer("DESCRIBE", "401 Unauthorized", `WWW-Authenticate: Kerberos x`), 401, "neither Basic nor Digest"},
 		{"redirect without a Location", "", answer("DESCRIBE", "302 Moved"), 302, "without a Location"},
-		{"redirect to another scheme", "", answer("DESCRIBE", "302 Moved", "Location: http://192.0.2.1/x"), 302, "cannot be followed"},
+		{"redirect to another scheme", "", answer("DESCRIBE", "302 Moved", "Location: ftp://192.0.2.1/x"), 302, "cannot be followed"},
+		{"redirect to HTTP", "", answer("DESCRIBE", "302 Moved", "Location: HTTP://192.0.2.1/x"), 302, "which is not RTSP"},
 		{"redirect to itself", "", func(p *peer) {
 			p.serve(func(r request) bool {
 				p.answer(r, "302 Moved", "Location: "+p.server.url("/x").String())

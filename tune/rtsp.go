@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"zapcast/catchup"
+	"zapcast/httpin"
 	"zapcast/ingest"
 	"zapcast/rtsp"
 )
@@ -67,12 +68,26 @@ func (t *Tuner) rtspChannel(url, agent string, now time.Time) (Channel, error) {
 		},
 		Open: func(receiver ingest.Receiver) (ingest.Source, error) {
 			source, err := client.Open(receiver, request)
-			if err != nil {
-				return nil, rtspRefusal(err)
+			if err == nil {
+				return rtspSource{source}, nil
 			}
-			return rtspSource{source}, nil
+			var failed *rtsp.Error
+			if errors.As(err, &failed) && failed.Location != "" {
+				return t.handOver(client, failed.Location, request.Private)
+			}
+			return nil, rtspRefusal(err)
 		},
 	}, nil
+}
+
+// handOver opens what an RTSP server redirects to over HTTP. Where its servers
+// may be is where RTSP servers may be.
+func (t *Tuner) handOver(client *rtsp.Client, location string, private bool) (ingest.Source, error) {
+	source, err := httpin.Open(location, httpin.Config{UserAgent: t.config.Load().UserAgent, Allow: client.Allows, Private: private})
+	if err != nil {
+		return nil, err // and not a nil *Source that is no nil ingest.Source
+	}
+	return source, nil
 }
 
 // rtspKey is the same for requests that one session serves: the resource, the

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,6 +98,9 @@ func (s *rtspServer) serve(conn net.Conn) {
 				status, fields, body = "404 No such channel here", "", ""
 			case strings.Contains(rest, "locked"):
 				status, fields, body = "401 Unauthorized", "WWW-Authenticate: Digest realm=\"x\", nonce=\"y\"\r\n", ""
+			case strings.Contains(rest, "moved"):
+				_, to, _ := strings.Cut(strings.Fields(rest)[0], "?to=")
+				status, fields, body = "302 Moved", "Location: "+to+"\r\n", ""
 			case strings.Contains(rest, "silent"):
 				continue
 			}
@@ -238,6 +242,37 @@ func TestRTSP_shiftedIsPrivate(t *testing.T) {
 	want := "PLAY rtsp://SERVER/live?a=1 Range: clock=" + ago.Format("20060102T150405Z") + "-"
 	if got := up.requests("PLAY"); !slices.Equal(got, []string{want, want}) {
 		t.Errorf("got %q, want %q twice", got, want)
+	}
+}
+
+// A server may redirect to HTTP, but not to where it has no business.
+func TestRTSP_redirectToHTTP(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://127.0.0.2:1/", http.StatusFound)
+			return
+		}
+		var packet [tsPacket]byte
+		for number := uint32(0); r.Context().Err() == nil; number++ {
+			copy(packet[:], []byte{0x47, 0x01, 0x00, 0x10 | byte(number&15)})
+			binary.BigEndian.PutUint32(packet[4:], number)
+			_, _ = w.Write(packet[:])
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Millisecond / 2)
+		}
+	}))
+	defer web.Close()
+	up := newRTSPServer(t, true, 0)
+	base := rtspProgram(t, func(c *serveConfig) { c.rtspAllow = []string{"127.0.0.1/32"} }) + up.ln.Addr().String() + "/moved?to="
+	resp := request(t, base+web.URL+"/ch1")
+	w := &watcher{body: resp.Body, in: bufio.NewReader(resp.Body)}
+	if err := w.read(7); resp.StatusCode != 200 || err != nil {
+		t.Errorf("got %s, error %v", resp.Status, err)
+	}
+	resp.Body.Close()
+	away := request(t, base+web.URL+"/away")
+	if reason, _ := io.ReadAll(away.Body); away.StatusCode != 503 || !strings.Contains(string(reason), "127.0.0.2:1 is not within the networks") {
+		t.Errorf("got %s %s, want 503 and that 127.0.0.2 is not allowed", away.Status, reason)
 	}
 }
 
