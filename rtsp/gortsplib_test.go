@@ -2,6 +2,7 @@ package rtsp
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -68,18 +69,21 @@ func newLibrary(t *testing.T, user string) *library {
 	t.Helper()
 	l := &library{media: &libsdp.Media{Type: libsdp.MediaTypeVideo, Formats: []format.Format{&format.MPEGTS{}}}, user: user}
 	var ln net.Listener
-	l.server = &gortsplib.Server{
-		Handler: l, RTSPAddress: "127.0.0.1:0",
-		Listen: func(network, address string) (net.Listener, error) {
-			var err error
-			ln, err = net.Listen(network, address)
-			return ln, err
-		},
-		UDPRTPAddress: "127.0.0.1:38000", UDPRTCPAddress: "127.0.0.1:38001",
-		MulticastIPRange: "239.255.77.0/24", MulticastRTPPort: 38002, MulticastRTCPPort: 38003,
+	err := errNoPorts
+	for port := 20000; port < 20200 && err != nil; port += 2 { // the first two that are free
+		l.server = &gortsplib.Server{
+			Handler: l, RTSPAddress: "127.0.0.1:0",
+			Listen: func(network, address string) (net.Listener, error) {
+				var err error
+				ln, err = net.Listen(network, address)
+				return ln, err
+			},
+			UDPRTPAddress: fmt.Sprintf("127.0.0.1:%d", port), UDPRTCPAddress: fmt.Sprintf("127.0.0.1:%d", port+1),
+		}
+		err = l.server.Start()
 	}
-	if err := l.server.Start(); err != nil {
-		t.Skipf("the independent server does not start: %v", err)
+	if err != nil {
+		t.Fatalf("the independent server does not start: %v", err)
 	}
 	t.Cleanup(l.server.Close)
 	l.address = ln.Addr().String()

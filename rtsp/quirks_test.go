@@ -183,50 +183,22 @@ func TestQuirk_betweenFrames(t *testing.T) {
 	}
 }
 
-func TestQuirk_bareTSCutAnywhere(t *testing.T) {
-	ts := ingesttest.TS(5, 700)
-	for name, size := range map[string]int{"aligned": 7 * 188, "many packets": 20 * 188, "unaligned": 1000, "one by one": 100} {
-		t.Run(name, func(t *testing.T) {
-			server := newStubborn(t, func(p *peer) {
-				p.serve(func(r request) bool {
-					if r.method == "SETUP" {
-						p.answer(r, "200 OK", "Transport: MP2T/TCP;interleaved=0-1")
-					}
-					return r.method == "SETUP"
-				}, func() {
-					for part := range slices.Chunk(ts, size) {
-						_, _ = p.Write(frame(0, part))
-					}
-					_ = p.Close()
-				})
-			})
-			source, err := open(t, Config{}, server.url("/"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			sink := &ingesttest.Sink{T: t}
-			drain(t, source, sink, -1)
-			if n := len(sink.Bytes); !bytes.HasPrefix(ts, sink.Bytes) || n < len(ts)-188 {
-				t.Errorf("got %d bytes, want %d, the last packet perhaps missing", n, len(ts))
-			}
-		})
+// announcesTS answers SETUP with bare TS in frames.
+func announcesTS(p *peer) func(r request) bool {
+	return func(r request) bool {
+		if r.method == "SETUP" {
+			p.answer(r, "200 OK", "Transport: MP2T/TCP;interleaved=0-1")
+		}
+		return r.method == "SETUP"
 	}
 }
 
-// 50 bytes of junk inside a packet cost that packet, and no more.
-func TestQuirk_junkInsideBareTS(t *testing.T) {
-	ts := ingesttest.TS(5, 70)
-	at := 30*188 + 60
-	damaged := append(append(slices.Clone(ts[:at]), bytes.Repeat([]byte{0xaa}, 50)...), ts[at:]...)
-	want := append(slices.Clone(ts[:30*188]), ts[31*188:]...)
+// bareTS returns what arrives of ts in frames of size bytes.
+func bareTS(t *testing.T, ts []byte, size int) []byte {
+	t.Helper()
 	server := newStubborn(t, func(p *peer) {
-		p.serve(func(r request) bool {
-			if r.method == "SETUP" {
-				p.answer(r, "200 OK", "Transport: MP2T/TCP;interleaved=0-1")
-			}
-			return r.method == "SETUP"
-		}, func() {
-			for part := range slices.Chunk(damaged, 1316) {
+		p.serve(announcesTS(p), func() {
+			for part := range slices.Chunk(ts, size) {
 				_, _ = p.Write(frame(0, part))
 			}
 			_ = p.Close()
@@ -238,20 +210,35 @@ func TestQuirk_junkInsideBareTS(t *testing.T) {
 	}
 	sink := &ingesttest.Sink{T: t}
 	drain(t, source, sink, -1)
-	if !bytes.HasPrefix(want, sink.Bytes) || len(sink.Bytes) < len(want)-188 {
-		t.Errorf("got %d bytes, want %d", len(sink.Bytes), len(want))
+	return sink.Bytes
+}
+
+func TestQuirk_bareTSCutAnywhere(t *testing.T) {
+	ts := ingesttest.TS(5, 700)
+	for name, size := range map[string]int{"aligned": 7 * 188, "many packets": 20 * 188, "unaligned": 1000, "one by one": 100} {
+		t.Run(name, func(t *testing.T) {
+			if got := bareTS(t, ts, size); !bytes.HasPrefix(ts, got) || len(got) < len(ts)-188 {
+				t.Errorf("got %d bytes, want %d, the last packet perhaps missing", len(got), len(ts))
+			}
+		})
+	}
+}
+
+// 50 bytes of junk inside a packet cost that packet, and no more.
+func TestQuirk_junkInsideBareTS(t *testing.T) {
+	ts := ingesttest.TS(5, 70)
+	at := 30*188 + 60
+	damaged := append(append(slices.Clone(ts[:at]), bytes.Repeat([]byte{0xaa}, 50)...), ts[at:]...)
+	want := append(slices.Clone(ts[:30*188]), ts[31*188:]...)
+	if got := bareTS(t, damaged, 1316); !bytes.HasPrefix(want, got) || len(got) < len(want)-188 {
+		t.Errorf("got %d bytes, want %d", len(got), len(want))
 	}
 }
 
 func TestQuirk_announcedOtherwiseThanSent(t *testing.T) {
 	frames, ts := rtpFrames(0, 12)
 	server := newStubborn(t, func(p *peer) { // RTP although TS is announced
-		p.serve(func(r request) bool {
-			if r.method == "SETUP" {
-				p.answer(r, "200 OK", "Transport: MP2T/TCP;interleaved=0-1")
-			}
-			return r.method == "SETUP"
-		}, func() { _, _ = p.Write(frames) })
+		p.serve(announcesTS(p), func() { _, _ = p.Write(frames) })
 	})
 	_, sink := watch(t, Config{}, server.url("/"), len(ts))
 	if !bytes.Equal(sink.Bytes, ts) {

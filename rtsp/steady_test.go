@@ -229,16 +229,34 @@ func TestSessions_leaveNothing(t *testing.T) {
 // 500 sessions over UDP, one after the other: the ports are free again, and a
 // pair is an even port and the next.
 func TestPorts_areFreeAgain(t *testing.T) {
-	for range 500 {
-		p, err := openPorts(netip.MustParseAddr("127.0.0.1"))
+	server := newStubborn(t, func(p *peer) {
+		p.serve(func(r request) bool {
+			if r.method == "SETUP" {
+				p.answer(r, "200 OK", "Session: 8", "Transport: RTP/AVP;unicast;server_port=9-10")
+			}
+			return r.method == "SETUP"
+		}, nil)
+	})
+	client := NewClient(local(Config{Transports: []string{OverUDP}}))
+	defer client.Close()
+	receiver := ingesttest.NewReceiver()
+	for i := range 500 {
+		source, err := client.Open(receiver, Request{URL: server.url("/")})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("session %d: %v", i, err)
 		}
-		n := p.numbers()
+		n := source.session.m.ports
 		if n[0]%2 != 0 || n[1] != n[0]+1 || n[0] < firstPort || n[1] > lastPort {
-			t.Fatalf("got ports %v", n)
+			t.Fatalf("session %d: got ports %v", i, n)
 		}
-		p.close()
+		_ = source.Close()
+		for _, port := range n {
+			c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(source.session.m.local.Addr(), port)))
+			if err != nil {
+				t.Fatalf("session %d: port %d afterwards: %v", i, port, err)
+			}
+			_ = c.Close()
+		}
 	}
 }
 
