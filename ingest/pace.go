@@ -82,3 +82,16 @@ func (p *pace) interval(parts int64) time.Duration {
 	}
 	return max(minInterval, min(maxInterval, time.Duration(free*1e6/p.rate)*time.Microsecond))
 }
+
+// slack is how long the queue takes to fill at the mean rate; ok is false while
+// there is none.
+func (p *pace) slack() (d time.Duration, ok bool) {
+	if p.rate == 0 {
+		return 0, false
+	}
+	return time.Duration(p.room*1e6/p.rate) * time.Microsecond, true
+}
+
+// relearn forgets the rate: what made it up is gone. The queue is to be emptied
+// as often as possible until there is a new one.
+func (p *pace) relearn() { *p = pace{room: p.room, burst: p.room} }

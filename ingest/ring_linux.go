@@ -60,6 +60,7 @@ type ring struct {
 	flows   []*ringFlow
 	parts   fragments
 	pace    pace
+	joined  time.Time // when a flow came last
 	sampled time.Time
 	lostAt  time.Time
 
@@ -345,6 +346,12 @@ func (r *ring) release() {
 		i = next
 	}
 	r.used = noNode
+}
+
+// crowded reports whether a loop that comes late loses packets too soon.
+func (r *ring) crowded() bool {
+	d, known := r.pace.slack()
+	return known && d < enoughSlack
 }
 
 // sample asks the kernel what it had no room for. The counters start anew each

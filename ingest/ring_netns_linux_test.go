@@ -279,10 +279,11 @@ func TestNetns_ownPackets(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
 		var log lockedLog
 		s := l.stream(t, &log, "rx", "eth7")
-		for range missesToGiveUp {
+		eventually(t, func() bool {
 			s.send(188, 1316)
 			s.tick(3 * time.Millisecond)
-		}
+			return status(s.f).Receive != receiveSocket
+		}, "the ring is given up")
 		s.settled()
 		if got := status(s.f).Receive; got != "socket: "+reasonNotSeen || !strings.Contains(log.String(), reasonNotSeen) {
 			t.Errorf("receives by %q; the log:\n%s", got, &log)

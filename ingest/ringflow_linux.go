@@ -71,6 +71,13 @@ const (
 	// tandemTime is how long what the ring has delivered is looked for in the
 	// socket.
 	tandemTime = time.Second
+	// enoughSlack is what a loop may come late by without a loss. Where the
+	// choice is the receiver's, a ring takes no flow that would leave it less:
+	// sockets hold more.
+	enoughSlack = 100 * time.Millisecond
+	// learningTime is how long a new flow runs in tandem for the ring's rate to
+	// show it, and no other is taken meanwhile.
+	learningTime = 2 * paceWindow
 	// ringBatch is how many datagrams one Read yields at most.
 	ringBatch = 256
 )
@@ -79,6 +86,7 @@ const (
 	reasonNotSeen   = "the ring does not show what the socket receives"
 	reasonTooLarge  = "its datagrams are larger than a frame of the ring"
 	reasonOverflow  = "the ring overflowed, and sockets have more room"
+	reasonCrowded   = "the ring would hold less than 100 ms of all that it gets, and sockets hold more (multicast.ring is its size)"
 	reasonFragments = "its datagrams come in fragments"
 )
 
@@ -156,7 +164,8 @@ func (f *ringFlow) readSocket(now time.Time, limit int) (datagrams [][]byte, mor
 	if more || f.next.Load() != nil {
 		return datagrams, more
 	}
-	if f.ring == nil && f.pending != nil && f.pending.index == f.socket.index {
+	if f.ring == nil && f.pending != nil && f.pending.index == f.socket.index && (!f.choosy() || now.Sub(f.pending.joined) >= learningTime) {
+		f.pending.joined = now
 		f.attach()
 	}
 	if f.ring != nil {
@@ -194,7 +203,11 @@ func (f *ringFlow) follow(now time.Time) {
 		f.giveUp(reasonFragments)
 	case f.missed+f.tandem.waiting() > missesToGiveUp:
 		f.giveUp(reasonNotSeen)
-	case f.matches >= matchesToTrust && f.tandem.waiting() == 0 && f.mute():
+	case f.matches < matchesToTrust || f.tandem.waiting() > 0:
+	case f.choosy() && now.Sub(f.since) < learningTime:
+	case f.choosy() && f.ring.crowded():
+		f.giveUp(reasonCrowded)
+	case f.mute():
 		f.turn(toRing)
 	}
 }
@@ -252,7 +265,7 @@ func (f *ringFlow) readRing(now time.Time, limit int) (datagrams [][]byte, more 
 		}
 	case f.pieced:
 		f.leave(reasonFragments)
-	case f.ring.lostAt.After(f.since) && f.owner.cfg.Receive != ReceiveRing:
+	case f.ring.lostAt.After(f.since) && f.choosy():
 		f.leave(reasonOverflow)
 	case now.Sub(f.heardAt) >= ringSilence:
 		f.leave("")
@@ -334,6 +347,9 @@ func (f *ringFlow) beginOnRing() {
 	}
 }
 
+// choosy reports whether the ring has to be at least as safe as the socket.
+func (f *ringFlow) choosy() bool { return f.owner.cfg.Receive != ReceiveRing }
+
 func (f *ringFlow) detach() {
 	r := f.ring
 	if r == nil {
@@ -342,6 +358,7 @@ func (f *ringFlow) detach() {
 	f.discard()
 	r.flows = slices.DeleteFunc(r.flows, func(other *ringFlow) bool { return other == f })
 	r.table.build(r.flows)
+	r.pace.relearn()
 	f.ring = nil
 	f.owner.disuse(r)
 }

@@ -238,6 +238,30 @@ func TestRingFlow_leavesARingThatOverflowed(t *testing.T) {
 	}
 }
 
+// A ring of 80 frames holds 100 ms of 800 datagrams a second.
+func TestRingFlow_staysOutOfARingThatIsCrowded(t *testing.T) {
+	for _, c := range []struct {
+		how   string
+		sizes []int // twice in 3 ms
+		want  string
+	}{
+		{ReceiveAuto, []int{188}, ReceiveRing},
+		{ReceiveAuto, []int{188, 188}, "socket: " + reasonCrowded},
+		{ReceiveRing, []int{188, 188}, ReceiveRing},
+	} {
+		s := newStream(t, ReceiverConfig{Receive: c.how, RingBytes: 128 << 10})
+		for end := time.Now().Add(patience); status(s.f).Receive == "socket" && time.Now().Before(end); {
+			s.send(c.sizes...)
+			s.tick(3 * time.Millisecond)
+			s.send(c.sizes...)
+		}
+		s.settled()
+		if got := status(s.f).Receive; got != c.want {
+			t.Errorf("%s, %d datagrams: got %q, want %q", c.how, len(c.sizes), got, c.want)
+		}
+	}
+}
+
 // A lockedLog is written by goroutines of a receiver, and read by a test.
 type lockedLog struct {
 	mu   sync.Mutex

@@ -93,23 +93,34 @@ func (r *ringReceiver) Begin(now time.Time) {
 	}
 }
 
+// readMail hears what the control plane has made, and which flows were closed. A
+// ring that letters name is used until all of them are read: once it is given
+// back it may be gone.
 func (r *ringReceiver) readMail() {
-	for _, l := range r.rings.mail() {
+	letters := r.rings.mail()
+	for _, l := range letters {
+		if l.ring != nil {
+			l.ring.users++
+		}
+	}
+	for _, l := range letters {
 		f := l.flow
 		switch {
 		case l.ring == nil:
 			f.gone = true
 			f.detach()
 			f.promise(nil)
-		case f.gone:
-			l.ring.users++
-			r.disuse(l.ring)
-		default:
+		case !f.gone:
 			f.promise(l.ring)
 			if f.muted && f.way == bySocket {
 				f.attach()
 				f.turn(byRing)
 			}
+		}
+	}
+	for _, l := range letters {
+		if l.ring != nil {
+			r.disuse(l.ring)
 		}
 	}
 }

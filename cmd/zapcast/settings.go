@@ -113,7 +113,7 @@ var settings = []setting{
 		key: "multicast.receive", flag: "receive", param: "HOW", initial: "auto", restart: true,
 		doc: "How packets are taken from the kernel: `ring` reads them from memory that the kernel fills, one packet ring for each " +
 			"interface, without a system call; `sockets` reads a socket for each group. `auto` is `ring` where CAP_NET_RAW is there " +
-			"(Linux), else `sockets`, and a source whose ring overflowed goes back to its socket, which has more room. With `ring` and without the right a warning is logged and sockets are read.",
+			"(Linux), else `sockets`; it leaves to sockets what would make the ring hold less than 100 ms, and what overflowed it. With `ring` and without the right a warning is logged and sockets are read.",
 		value: func(c *serveConfig) value { return choice{&c.receive, []string{"auto", "sockets", "ring"}} },
 	},
 	{
