@@ -61,6 +61,7 @@ type ring struct {
 	parts   fragments
 	pace    pace
 	joined  time.Time // when a flow came last
+	full    bool      // no flow more, where it is to be as safe as a socket
 	sampled time.Time
 	lostAt  time.Time
 

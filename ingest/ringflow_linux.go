@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -164,9 +165,14 @@ func (f *ringFlow) readSocket(now time.Time, limit int) (datagrams [][]byte, mor
 	if more || f.next.Load() != nil {
 		return datagrams, more
 	}
-	if f.ring == nil && f.pending != nil && f.pending.index == f.socket.index && (!f.choosy() || now.Sub(f.pending.joined) >= learningTime) {
-		f.pending.joined = now
-		f.attach()
+	if f.ring == nil && f.pending != nil && f.pending.index == f.socket.index {
+		switch {
+		case f.choosy() && f.pending.full:
+			f.giveUp(reasonCrowded)
+		case !f.choosy() || now.Sub(f.pending.joined) >= learningTime:
+			f.pending.joined = now
+			f.attach()
+		}
 	}
 	if f.ring != nil {
 		f.turn(inTandem)
@@ -206,7 +212,9 @@ func (f *ringFlow) follow(now time.Time) {
 	case f.matches < matchesToTrust || f.tandem.waiting() > 0:
 	case f.choosy() && now.Sub(f.since) < learningTime:
 	case f.choosy() && f.ring.crowded():
+		r := f.ring
 		f.giveUp(reasonCrowded)
+		r.full = true // until one of the others leaves
 	case f.mute():
 		f.turn(toRing)
 	}
@@ -295,12 +303,14 @@ func (f *ringFlow) leave(reason string) bool {
 
 // giveUp leaves the ring for good, or until the group is joined elsewhere.
 func (f *ringFlow) giveUp(reason string) {
+	r := cmp.Or(f.ring, f.pending)
 	if f.way == inTandem {
 		f.turn(bySocket)
 	}
 	f.reason = reason
-	f.owner.cfg.Logger.Info("source is received by its socket", "source", f.spec, "interface", f.ring.name, "reason", reason)
+	f.owner.cfg.Logger.Info("source is received by its socket", "source", f.spec, "interface", r.name, "reason", reason)
 	f.detach()
+	f.promise(nil)
 	f.owner.rings.order(order{flow: f})
 }
 
@@ -359,6 +369,7 @@ func (f *ringFlow) detach() {
 	r.flows = slices.DeleteFunc(r.flows, func(other *ringFlow) bool { return other == f })
 	r.table.build(r.flows)
 	r.pace.relearn()
+	r.full = false
 	f.ring = nil
 	f.owner.disuse(r)
 }
