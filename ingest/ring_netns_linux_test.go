@@ -250,14 +250,12 @@ func TestNetns_fragmentedSources(t *testing.T) {
 		s.send(4000) // is cut: a socket learns by it
 		s.tick(3 * time.Millisecond)
 		s.got = s.sent
-		for range 200 {
+		eventually(t, func() bool {
 			s.send(188, 4000)
 			s.tick(3 * time.Millisecond)
-		}
+			return strings.HasPrefix(status(s.f).Receive, "socket: ")
+		}, "the ring is given up")
 		s.settled()
-		if got := status(s.f).Receive; !strings.HasPrefix(got, "socket: ") {
-			t.Errorf("in pieces from the start: receives by %q", got)
-		}
 
 		s = l.stream(t, &log, "tx", "peer7")
 		s.until(byRing, 188, 1316)
