@@ -288,9 +288,20 @@ func TestQuirk_redirects(t *testing.T) {
 			return r.method == "DESCRIBE"
 		}, nil)
 	})
-	_, sink := watch(t, Config{}, entry.url("/live"), len(ts))
+	client := NewClient(local(Config{}))
+	defer client.Close()
+	source, err := client.Open(ingesttest.NewReceiver(), Request{URL: entry.url("/live"), Range: "clock=20240101T120000Z-"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	sink := &ingesttest.Sink{T: t}
+	drain(t, source, sink, len(ts))
 	if !bytes.Equal(sink.Bytes, ts) {
 		t.Errorf("got %d bytes that differ, want %d", len(sink.Bytes), len(ts))
+	}
+	if r, _ := edge.find("PLAY"); !slices.Equal(r.header.all("Range"), []string{"clock=20240101T120000Z-"}) {
+		t.Errorf("PLAY: got Range %q, want the one that was asked for", r.header.all("Range"))
 	}
 	r, _ := edge.find("OPTIONS")
 	if r.url != edge.url("/edge"+query).String() || r.header.get("Session") != "" || r.header.get("CSeq") != "3" {

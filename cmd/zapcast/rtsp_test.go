@@ -96,6 +96,11 @@ func (s *rtspServer) serve(conn net.Conn) {
 			switch {
 			case strings.Contains(rest, "missing"):
 				status, fields, body = "404 No such channel here", "", ""
+			case strings.Contains(rest, "gone"):
+				status, fields, body = "454 Session Not Found", "", ""
+			case strings.Contains(rest, "page"):
+				body = "<html>"
+				fields = "Content-Length: 6\r\n"
 			case strings.Contains(rest, "locked"):
 				status, fields, body = "401 Unauthorized", "WWW-Authenticate: Digest realm=\"x\", nonce=\"y\"\r\n", ""
 			case strings.Contains(rest, "moved"):
@@ -227,6 +232,21 @@ func TestRTSP_liveIsShared(t *testing.T) {
 		w.body.Close()
 	}
 	holdsAtLast(t, "a TEARDOWN once nobody watches", func() bool { return len(up.requests("TEARDOWN")) == 1 })
+}
+
+// Signed URLs are long, and come back unchanged.
+func TestRTSP_longURL(t *testing.T) {
+	up := newRTSPServer(t, true, 0)
+	base := rtspProgram(t, nil)
+	server := up.ln.Addr().String()
+	query := "/live?AuthInfo="
+	query += strings.Repeat("%2Ba", (2040-len("/rtsp/"+server+query))/4)
+	if err := watchRTSP(t, base+server+query).read(70); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := up.requests("PLAY"), []string{"PLAY rtsp://SERVER" + query}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestRTSP_shiftedIsPrivate(t *testing.T) {
@@ -398,6 +418,8 @@ func TestRTSP_refusals(t *testing.T) {
 		server + "/missing":                      "404 answered 404 No such channel here",
 		server + "/locked":                       "502 credentials are needed",
 		"u:p@" + server + "/locked":              "502 were refused",
+		server + "/gone":                         "503 answered 454 Session Not Found",
+		server + "/page":                         "503 bad SDP: expected an SDP in the answer to DESCRIBE, found \"<html>\"",
 		server + "/silent":                       "504 no answer to DESCRIBE within 1s",
 		server + "/empty":                        "504 no media within 1s of PLAY: playing over tcp-interleaved from " + server + ", nothing received",
 		"127.0.0.1:1/x":                          "503 refuses the connection",
