@@ -78,8 +78,12 @@ func TestAsk(t *testing.T) {
 }
 
 func FuzzNew(f *testing.F) {
+	f.Add("/ch1?r2h-seek-name=at", "/News?at=1&r2h-start=5")
 	f.Add("/ch1?a=1?playseek=19991231120000-&r2h-seek-mode=range(UTC+8/60)&r2h-start=3", "TZ/UTC+8")
 	f.Fuzz(func(t *testing.T, in, agent string) {
+		if got, ok := Ask(in, agent); !strings.HasPrefix(got, in) || ok != (got != in) {
+			t.Errorf("Ask(%q, %q): got %q, %v, want it behind the first", in, agent, got, ok)
+		}
 		plan := New(in, agent, time.Unix(946684800, 0))
 		if len(plan.Target) > len(in)+64 {
 			t.Errorf("%q: got %q", in, plan.Target)
