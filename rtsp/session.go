@@ -90,9 +90,10 @@ func (s *session) read(ctx context.Context, wake time.Time) {
 		s.m.end(fail(0, "%s: given up", s.m.url))
 		return
 	}
-	_ = s.nc.SetReadDeadline(wake)
-	stop := context.AfterFunc(ctx, func() { _ = s.nc.SetReadDeadline(time.Unix(1, 0)) })
-	n, err := s.nc.Read(s.buf)
+	nc := s.nc // what runs after ctx may do so when the session has hung up
+	_ = nc.SetReadDeadline(wake)
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
+	n, err := nc.Read(s.buf)
 	stop()
 	s.in = append(s.in, s.buf[:n]...)
 	s.parse()

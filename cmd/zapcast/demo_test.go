@@ -102,7 +102,8 @@ func TestDemo_realPlayers(t *testing.T) {
 		t.Fatalf("found %d channels, want %d, in:\n%s", len(urls), len(demoChannels), page[:n])
 	}
 
-	// Once a channel plays, the server of bursts has the beginning of another.
+	// Once a channel plays, the server of bursts has the beginning of another;
+	// its next one may be as fast.
 	start := func(url string) string {
 		r, err := http.Get(url)
 		if err != nil {
@@ -113,7 +114,7 @@ func TestDemo_realPlayers(t *testing.T) {
 	}
 	start(urls[1][1])
 	burst := regexp.MustCompile(`http://\S+\?fcc=\S+`).FindString(string(page[:n]))
-	if got := start(burst); !strings.HasPrefix(got, "burst; ") {
+	if got := start(burst); !strings.HasPrefix(got, "burst; ") && !strings.Contains(got, "multicast was first") {
 		t.Errorf("%s: got start %q, want one with a burst", burst, got)
 	}
 	var players sync.WaitGroup

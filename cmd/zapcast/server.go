@@ -238,8 +238,8 @@ func (s *server) close() error {
 	s.rtsp.Shutdown()
 	err := s.http.Shutdown(ctx)
 	closeAll(s.listeners)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = nil // requests that still wait for a stream end with the engine
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) {
+		err = nil // requests that still wait for a stream end with the engine; a listener may be closed just now
 	}
 	s.sources.Close()
 	err = errors.Join(err, s.engine.Close())
