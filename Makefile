@@ -27,7 +27,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 bench: build ## CPU, memory and losses against the floor, on loopback (root; BENCH='--cases all' for more)
 	$(GO) build -o bin/bench ./bench
-	bin/bench --peer zapcast=bin/zapcast --peer zapcast-sockets=bin/zapcast --own floor,floor-ring $(BENCH)
+	bin/bench --peer zapcast=bin/zapcast --peer zapcast-sockets=bin/zapcast --peer zapcast-ring=bin/zapcast --own floor,floor-ring $(BENCH)
 
 lint: ## format, vet, staticcheck, tidiness, known vulnerabilities
 	.ci/lint

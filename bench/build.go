@@ -14,7 +14,7 @@ import (
 )
 
 // ownPrograms can be measured without a path: bench builds them, or is them.
-var ownPrograms = []string{"zapcast", "zapcast-sockets", "floor", "floor-ring", "yardstick"}
+var ownPrograms = []string{"zapcast", "zapcast-sockets", "zapcast-ring", "floor", "floor-ring", "yardstick"}
 
 //go:embed floor/floor.c
 var floorSource []byte
@@ -44,7 +44,7 @@ func (s *settings) build() error {
 		}
 		var err error
 		switch p.Name {
-		case "zapcast", "zapcast-sockets":
+		case "zapcast", "zapcast-sockets", "zapcast-ring":
 			p.Bin, err = once("zapcast", buildZapcast)
 		case "floor", "floor-ring":
 			p.Bin, err = once("floor", buildFloor)
