@@ -68,7 +68,8 @@ type store struct {
 	share bool      // memfd batches are possible here
 	retry time.Time // where they were refused: when to try again; zero: never
 	log   *slog.Logger
-	bytes int64 // held by all batches
+	bytes int64            // held by all batches
+	alloc func(int) []byte // of new memory blocks; nil: there is none
 	scratch
 	frames frames // where views make theirs
 }
@@ -87,14 +88,18 @@ func (s *store) refuse(err error, now time.Time) {
 	s.share, s.retry = false, now.Add(shareRetry)
 }
 
-func (s *store) block() []byte {
-	s.used++
+// block returns room for a memory batch; nil where the system has none left.
+func (s *store) block() (b []byte) {
 	if n := len(s.spare); n > 0 {
-		b := s.spare[n-1]
+		b = s.spare[n-1]
 		s.spare = s.spare[:n-1]
-		return b
+	} else {
+		b = s.alloc(blockBytes)
 	}
-	return allocBlock(blockBytes)
+	if b != nil {
+		s.used++
+	}
+	return b
 }
 
 func (s *store) free(b *batch) {

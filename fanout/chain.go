@@ -34,17 +34,22 @@ func (c *chain) pass(n int) {
 }
 
 // append keeps ts, n bytes in all: in a memfd when it is to be shared and that
-// is possible, else in memory.
-func (c *chain) append(ts [][]byte, n int, shared bool, now time.Time) {
+// is possible, else in memory. False: the system has no memory for all of it, and
+// the chain is of no use any more.
+func (c *chain) append(ts [][]byte, n int, shared bool, now time.Time) bool {
 	if shared && c.store.mayShare(now) && c.appendFile(ts, n, now) {
-		return
+		return true
 	}
 	for _, p := range ts {
 		for len(p) > 0 {
 			b := c.last()
 			if b == nil || b.file != nil || b.full(blockBytes, now) {
+				mem := c.store.block()
+				if mem == nil {
+					return false
+				}
 				b = c.open(now)
-				b.mem = c.store.block()
+				b.mem = mem
 				c.blocks++
 			}
 			m := copy(b.mem[b.n:blockBytes], p)
@@ -52,6 +57,7 @@ func (c *chain) append(ts [][]byte, n int, shared bool, now time.Time) {
 			p = p[m:]
 		}
 	}
+	return true
 }
 
 // appendFile reports false when nothing was kept.

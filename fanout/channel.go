@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"errors"
 	"time"
 
 	"zapcast/ingest"
@@ -34,6 +35,7 @@ type channel struct {
 	private bool           // one viewer's own
 	paced   bool           // and read at his pace
 	over    error          // why the session has ended
+	broken  error          // why the stream cannot be kept; the channel ends with this turn
 
 	scan     mpegts.Scanner
 	chain    chain
@@ -78,6 +80,9 @@ var _ ingest.Sink = (*channel)(nil)
 // random-access points, sent at once to a viewer who is alone and up to date,
 // and kept as far as anybody needs it.
 func (c *channel) Append(ts [][]byte) {
+	if c.broken != nil {
+		return
+	}
 	n := 0
 	for _, p := range ts {
 		c.scan.Scan(p, c.chain.end+int64(n))
@@ -97,7 +102,7 @@ func (c *channel) Append(ts [][]byte) {
 		c.appendAlone(c.viewers[0], ts, n)
 	} else {
 		if len(c.viewers) > 0 || c.keeps() {
-			c.chain.append(ts, n, c.bare() > 1, now)
+			c.keep(&c.chain, ts, n, c.bare() > 1)
 		} else {
 			c.chain.pass(n)
 		}
@@ -112,6 +117,16 @@ func (c *channel) Append(ts [][]byte) {
 	}
 	if pos, ok := c.scan.RandomAccess(); ok && (!c.random || pos != c.randomPos) {
 		c.randomAccess(pos)
+	}
+}
+
+var errNoMemory = errors.New("the system has no memory left for this channel")
+
+// keep appends ts, n bytes in all, to chain, which is c's or a view's.
+func (c *channel) keep(chain *chain, ts [][]byte, n int, shared bool) {
+	if !chain.append(ts, n, shared, c.loop.now) {
+		c.broken = errNoMemory
+		c.loop.log.Error("channel ends: no memory for its stream", "channel", c.key, "held", c.loop.store.bytes)
 	}
 }
 
@@ -139,7 +154,7 @@ func (c *channel) appendAlone(v *viewer, ts [][]byte, n int) {
 		sent, err = v.conn.writev(ts)
 	}
 	if sent < n || c.keeps() {
-		c.chain.append(ts, n, false, l.now)
+		c.keep(&c.chain, ts, n, false)
 	} else {
 		c.chain.pass(n)
 	}
@@ -193,9 +208,13 @@ func (c *channel) service() {
 	if c.source == nil {
 		return
 	}
-	flush := c.dirty > 0 && (c.dirty >= flushBytes || l.now.Sub(c.flushed) >= l.cfg.Flush)
+	flush := c.broken == nil && c.dirty > 0 && (c.dirty >= flushBytes || l.now.Sub(c.flushed) >= l.cfg.Flush)
 	if flush {
 		c.flush()
+	}
+	if c.broken != nil {
+		c.close(c.broken)
+		return
 	}
 	if c.packets > 0 {
 		c.pumpPackets()
@@ -226,8 +245,11 @@ func (c *channel) flush() {
 	if c.framed > 0 {
 		c.clock.mark(c.chain.end, c.lastData)
 		for _, w := range c.views {
-			w.share(c.loop.now)
+			w.share()
 		}
+	}
+	if c.broken != nil {
+		return
 	}
 	for i := len(c.viewers) - 1; i >= 0; i-- {
 		if v := c.viewers[i]; !v.blocked && !v.queued && !v.packets {
@@ -236,15 +258,19 @@ func (c *channel) flush() {
 	}
 }
 
-// measure works out the bit rate, once a second.
+// measure works out the bit rate, once a second, and looks for viewers who stand
+// still, which they may also do while the source does.
 func (c *channel) measure() {
 	l := c.loop
 	d := l.now.Sub(c.rateAt)
 	if d >= time.Second {
 		c.rate = int64(float64(c.bytes-c.rateBytes) * 8 / d.Seconds())
 		c.rateAt, c.rateBytes = l.now, c.bytes
-		for _, v := range c.viewers {
-			if v.control != nil {
+		for i := len(c.viewers) - 1; i >= 0; i-- {
+			v := c.viewers[i]
+			if v.stalled(l.now) {
+				l.drop(v, "his connection took nothing for "+stallMax.String())
+			} else if v.control != nil {
 				v.control.Tick(l.now, v.frames, v.carried)
 			}
 		}

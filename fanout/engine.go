@@ -24,7 +24,7 @@ type Engine struct {
 	loops []*loop
 	seed  maphash.Seed
 	ids   atomic.Int64
-	wg    sync.WaitGroup // loops, and sources being closed
+	wg    sync.WaitGroup // loops, sources being closed, and the portable path's connections
 	stop  sync.Once
 }
 

@@ -2,6 +2,7 @@ package fanout_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -347,6 +348,28 @@ func TestClose_endsViewersWithinASecond(t *testing.T) {
 		}
 		if _, err := r.open(t.Context()); !errors.Is(err, fanout.ErrClosed) {
 			t.Errorf("open after close: want %v, got %v", fanout.ErrClosed, err)
+		}
+	})
+}
+
+// Close waits for connections of the portable path that are still being written to.
+func TestClose_waitsForConnections(t *testing.T) {
+	onBothPaths(t, fanout.Config{}, func(t *testing.T, r *rig) {
+		r.stream()
+		lease, err := r.open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, client := net.Pipe() // has no descriptor, and nobody reads
+		defer client.Close()
+		if err := lease.Attach(fanout.Viewer{Conn: server, Header: []byte(header), Client: "test", Requested: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the viewer is there", func() bool { return len(r.engine.Status().Viewers) == 1 })
+		_ = r.engine.Close()
+		stacks := make([]byte, 1<<20)
+		if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("(*goConn)")) {
+			t.Errorf("a connection's goroutine has outlived the engine:\n%s", stacks)
 		}
 	})
 }

@@ -9,8 +9,10 @@ import (
 // goConn is the portable conn: a goroutine writes what a small buffer holds,
 // another notices that the viewer is gone.
 type goConn struct {
-	nc   net.Conn
-	wake func(hup bool) // tells the loop that there is room again, or that the connection ended
+	nc      net.Conn
+	wake    func(hup bool) // tells the loop that there is room again, or that the connection ended
+	input   func([]byte)   // is given what the viewer sends, and must not keep it
+	started bool
 
 	mu      sync.Mutex // guards what follows
 	cond    sync.Cond  // the writer waits here
@@ -27,25 +29,33 @@ const (
 
 var _ conn = (*goConn)(nil)
 
-// newGoConn gives what the viewer sends to input, which must not keep it.
+// newGoConn returns a conn that has not started.
 func newGoConn(nc net.Conn, wake func(hup bool), input func([]byte)) *goConn {
-	c := &goConn{nc: nc, wake: wake, buf: make([]byte, 0, goConnBuffer)}
+	c := &goConn{nc: nc, wake: wake, input: input, buf: make([]byte, 0, goConnBuffer)}
 	c.cond.L = &c.mu
-	go c.run()
-	go func() {
-		var b [4096]byte
-		for {
-			n, err := nc.Read(b[:])
-			if n > 0 {
-				input(b[:n])
-			}
-			if err != nil {
-				c.fail(err)
-				return
-			}
-		}
-	}()
 	return c
+}
+
+// start starts c's goroutines, which end when c is closed and are counted in wg.
+func (c *goConn) start(wg *sync.WaitGroup) {
+	c.started = true
+	wg.Go(c.run)
+	wg.Go(c.read)
+}
+
+// read hears what the viewer sends, until the connection ends.
+func (c *goConn) read() {
+	var b [4096]byte
+	for {
+		n, err := c.nc.Read(b[:])
+		if n > 0 {
+			c.input(b[:n])
+		}
+		if err != nil {
+			c.fail(err)
+			return
+		}
+	}
 }
 
 // run writes until the connection is closed.
@@ -121,6 +131,10 @@ func (c *goConn) sendFile(f *memfile, off int64, n int) (int, error) {
 }
 
 func (c *goConn) close() {
+	if !c.started {
+		_ = c.nc.Close()
+		return
+	}
 	c.mu.Lock()
 	c.closing = true
 	c.cond.Signal()

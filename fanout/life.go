@@ -88,7 +88,8 @@ func (c *channel) watchSilence() {
 	quiet := l.now.Sub(last)
 	switch {
 	case quiet > l.cfg.Silence:
-		if len(c.viewers) > 0 || len(c.waiters) == 0 && c.reserved == 0 {
+		// Who was told to start is attached first: he has a header to come.
+		if c.reserved == 0 && (len(c.viewers) > 0 || len(c.waiters) == 0) {
 			c.close(c.silent())
 		}
 	case quiet > l.cfg.Silence/2:

@@ -72,7 +72,7 @@ func newLoop(e *Engine) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{engine: e, log: cfg.Logger, cfg: cfg, receiver: r, poll: p, byKey: map[string]*channel{}, byFD: map[int32]*viewer{}}
-	l.store.share, l.store.log = haveMemfiles && !cfg.Plain, cfg.Logger
+	l.store.share, l.store.log, l.store.alloc = haveMemfiles && !cfg.Plain, cfg.Logger, allocBlock
 	return l, nil
 }
 
@@ -354,6 +354,9 @@ func (l *loop) attach(c *channel, w *waiter, v *viewer) {
 			return
 		}
 		l.byFD[v.fd] = v
+	}
+	if g, ok := v.conn.(*goConn); ok {
+		g.start(&l.engine.wg) // here, where the loop itself is still waited for
 	}
 	c.viewers = append(c.viewers, v)
 	l.past.Viewers++

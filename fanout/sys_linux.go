@@ -256,11 +256,11 @@ func (f *memfile) seal() {
 func (f *memfile) close() { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(f.fd), 0, 0) }
 
 // allocBlock takes memory from the system rather than from Go's heap, so that it
-// is gone when it is freed.
+// is gone when it is freed; nil where the system has none left.
 func allocBlock(n int) []byte {
 	at, _, e := unix.RawSyscall6(sysMmap, 0, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, ^uintptr(0), 0)
 	if e != 0 {
-		panic("fanout: out of memory: " + e.Error())
+		return nil
 	}
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), n) // memory that Go does not move or know
 }

@@ -96,7 +96,7 @@ func (w *view) trim() {
 }
 
 // share puts what is new into the chain, where several will take it from there.
-func (w *view) share(now time.Time) {
+func (w *view) share() {
 	if w.viewers < 2 || w.packets {
 		return
 	}
@@ -111,12 +111,12 @@ func (w *view) share(now time.Time) {
 		w.chain.drop(len(w.chain.batches))
 		w.chain.end = w.place(w.next(start))
 	}
-	for {
+	for w.ch.broken == nil {
 		parts, n := w.make(w.behind(), flushBytes)
 		if n == 0 {
 			return
 		}
-		w.chain.append(parts, n, true, now)
+		w.ch.keep(&w.chain, parts, n, true)
 	}
 }
 

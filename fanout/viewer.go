@@ -293,13 +293,12 @@ func (v *viewer) lag(now time.Time) (bytes int64, d time.Duration) {
 	return chain.end - b.start, max(now.Sub(b.began)-v.headStart, 0)
 }
 
+// stalled reports whether v's socket has taken nothing for too long.
+func (v *viewer) stalled(now time.Time) bool { return v.blocked && now.Sub(v.progress) > stallMax }
+
 // judge applies the policy for slow viewers to one whose socket is full.
 func (c *channel) judge(v *viewer) {
 	l := c.loop
-	if l.now.Sub(v.progress) > stallMax {
-		l.drop(v, "his connection took nothing for "+stallMax.String())
-		return
-	}
 	if c.lossless() {
 		return
 	}
