@@ -75,6 +75,9 @@ func (s *Server) route(config *Config, w http.ResponseWriter, r *http.Request, v
 	}
 	if !e.takes(r.Method) {
 		w.Header().Set("Allow", e.methods())
+		if r.Method == http.MethodOptions {
+			return tune.Refuse(http.StatusMethodNotAllowed, "OPTIONS is answered where http.cors names an origin; it names none")
+		}
 		return tune.Refuse(http.StatusMethodNotAllowed, "expected one of the methods %s, found %s", e.methods(), tune.Quote(r.Method))
 	}
 	if e.post {

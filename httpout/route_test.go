@@ -56,7 +56,7 @@ func TestServer_badRequests(t *testing.T) {
 		{"GET", "/rtp/239.1.1.1:5000?r2h-ifname=nosuch0", 400, `unknown interface "nosuch0"`},
 		{"HEAD", "/rtp/239.1.1.1:5000?r2h-ifname=nosuch0", 400, ""},
 		{"POST", "/rtp/239.1.1.1:5000", 405, "GET, HEAD, OPTIONS"},
-		{"OPTIONS", "/rtp/239.1.1.1:5000", 405, "GET, HEAD, OPTIONS"},
+		{"OPTIONS", "/rtp/239.1.1.1:5000", 405, "OPTIONS is answered where http.cors"},
 		{"DELETE", "/udp/", 405, "GET, HEAD, OPTIONS"},
 		{"PUT", "/api/status", 405, "GET, HEAD, OPTIONS"},
 		{"M-SEARCH", "/healthz", 405, "GET, HEAD, OPTIONS"},
