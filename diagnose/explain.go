@@ -205,6 +205,13 @@ func stream(f Facts) (found []Finding) {
 	if fcc := f.After.FCC; fcc != nil && fcc.Kind != "" {
 		found = append(found, fastChange(fcc))
 	}
+	if r := f.After.Repair; r != nil {
+		level := Good
+		if r.Useless {
+			level = Warn
+		}
+		found = append(found, finding(level, "parity", "code", known(r.Code), "where", known(r.Where), "parity", number(r.Parity), "state", r.State))
+	}
 	if f.After.Packets > f.Before.Packets {
 		switch {
 		case f.RandomAccess >= 0:
@@ -231,7 +238,7 @@ func fastChange(fcc *ingest.FCCStatus) Finding {
 	}
 	switch {
 	case fcc.Kind == ingest.StartBurst && fcc.Reason == "":
-		return finding(Good, "fcc_burst", "server", server, "time", number(fcc.ReplyTime.Milliseconds()))
+		return finding(Good, "fcc_burst", "server", server, "time", strconv.FormatFloat(fcc.ReplyTime.Seconds()*1e3, 'f', 1, 64))
 	case fcc.Kind == ingest.StartBurst:
 		return finding(Warn, "fcc_broken", "server", server, "reason", fcc.Reason)
 	}

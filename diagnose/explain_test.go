@@ -154,9 +154,9 @@ func TestSentences_inChinese(t *testing.T) {
 // What came of fast channel change is said once it is decided.
 func TestExplain_fastChange(t *testing.T) {
 	for want, fcc := range map[string]ingest.FCCStatus{
-		"10.0.0.9:8027 answered after 12 ms, and the stream began with its burst.": {Kind: ingest.StartBurst, Server: "10.0.0.8:8027", Asked: "10.0.0.9:8027", ReplyTime: 12 * time.Millisecond},
-		"the burst of 10.0.0.8:8027 began and did not lead into the multicast: it": {Kind: ingest.StartBurst, Server: "10.0.0.8:8027", Reason: "it ended early"},
-		"no burst came from 10.0.0.8:8027, so the stream began with the multicast": {Kind: ingest.StartMulticast, Server: "10.0.0.8:8027", Reason: "no answer"},
+		"10.0.0.9:8027 answered after 12.0 ms, and the stream began with its burst.": {Kind: ingest.StartBurst, Server: "10.0.0.8:8027", Asked: "10.0.0.9:8027", ReplyTime: 12 * time.Millisecond},
+		"the burst of 10.0.0.8:8027 began and did not lead into the multicast: it":   {Kind: ingest.StartBurst, Server: "10.0.0.8:8027", Reason: "it ended early"},
+		"no burst came from 10.0.0.8:8027, so the stream began with the multicast":   {Kind: ingest.StartMulticast, Server: "10.0.0.8:8027", Reason: "no answer"},
 		"": {Server: "10.0.0.8:8027"},
 	} {
 		facts := joined(arriving, func(f *Facts) { f.After.FCC = &fcc })
@@ -169,5 +169,16 @@ func TestExplain_fastChange(t *testing.T) {
 		if want == "" && said.String() != "" || !strings.Contains(said.String(), want) {
 			t.Errorf("%+v: got %q, want %q", fcc, said.String(), want)
 		}
+	}
+}
+
+// So is what parity there is.
+func TestExplain_parity(t *testing.T) {
+	facts := joined(arriving, func(f *Facts) {
+		f.After.Repair = &ingest.RepairStatus{Code: "Reed-Solomon 100+5", Where: "port 4055", State: "It repairs", Parity: 15}
+	})
+	const want = "Parity (Reed-Solomon 100+5, port 4055): 15 datagrams of it came. It repairs."
+	if !slices.ContainsFunc(Explain(facts), func(f Finding) bool { return f.Text == want && f.Level == Good }) {
+		t.Errorf("got %+v, want %q", Explain(facts), want)
 	}
 }

@@ -49,6 +49,7 @@ var sentences = map[string]string{
 	"fcc_burst":    "Fast channel change: {server} answered after {time} ms, and the stream began with its burst.",
 	"fcc_none":     "Fast channel change: no burst came from {server}, so the stream began with the multicast: {reason}.",
 	"fcc_broken":   "Fast channel change: the burst of {server} began and did not lead into the multicast: {reason}.",
+	"parity":       "Parity ({code}, {where}): {parity} datagrams of it came. {state}.",
 	"lost":         "Since the channel was opened {lost} packets were lost; {reordered} came late and were put in order.",
 	"whole":        "Since the channel was opened none of {packets} packets was lost.",
 }

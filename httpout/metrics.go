@@ -64,6 +64,12 @@ func (s *Server) writeMetrics(b *bytes.Buffer) {
 	counter("lost_packets_total"+label("cause", "line"), t.Source.Lost)
 	counter("lost_packets_total"+label("cause", "overflow"), t.Source.Overflow)
 	counter("repaired_packets_total"+label("by", "order"), t.Source.Reordered)
+	losses := &t.Source.Losses
+	counter("repaired_packets_total"+label("by", "reed_solomon"), losses.ReedSolomon)
+	counter("repaired_packets_total"+label("by", "row"), losses.Row)
+	counter("repaired_packets_total"+label("by", "column"), losses.Column)
+	counter("repaired_packets_total"+label("by", "retransmission"), losses.Retransmitted)
+	counter("repaired_packets_total"+label("by", "fcc_burst"), losses.Burst)
 	counter("duplicate_packets_total", t.Source.Duplicates)
 	counter("resyncs_total", t.Source.Resyncs)
 	counter("bad_datagrams_total"+label("cause", "foreign"), t.Source.Foreign)

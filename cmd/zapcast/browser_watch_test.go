@@ -46,7 +46,9 @@ func (d *demoBrowser) watch(t *testing.T) *tab {
 }
 
 func (d *demoBrowser) playsChannel(t *testing.T) {
-	page := d.watch(t)
+	page := d.open(t, "http://"+d.demo.addr+"/#/watch/zapcast%201", 1440, 900)
+	page.until(playing)
+	page.until(`document.querySelector('.row[aria-selected="true"] .name').textContent === "zapcast 1"`)
 	var video struct{ Time, Frames float64 }
 	const look = `(() => { const v = document.querySelector("video"); return {time: v.currentTime, frames: v.getVideoPlaybackQuality().totalVideoFrames}; })()`
 	page.eval(look, &video)

@@ -19,7 +19,7 @@ export class FCCServers {
 
 function makeRow(server) {
   const row = { state: h("span.badge"), facts: h("span.facts"), reason: h("span.facts.bad") };
-  row.element = h("div.line.viewer", null, h("span.head", null, h("span.name", null, server), row.state), row.facts, row.reason);
+  row.element = h("div.line.server", null, h("span.head", null, h("span.name", null, server), row.state), row.facts, row.reason);
   return row;
 }
 

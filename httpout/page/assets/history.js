@@ -12,6 +12,7 @@ export const CAUSES = [
   { name: "bad_ts", color: "--late" },
   { name: "by_parity", color: "--good", count: ({ losses: l }) => l ? l.reed_solomon + l.row + l.column : 0 },
   { name: "retransmitted", color: "--good", count: ({ losses: l }) => l?.retransmitted ?? 0 },
+  { name: "by_burst", color: "--good", count: ({ losses: l }) => l?.fcc_burst ?? 0 },
   { name: "reordered", color: "--accent" },
   { name: "duplicates", color: "--faint" },
 ].map((cause) => ({ count: (channel) => channel[cause.name] ?? 0, ...cause }));

@@ -103,6 +103,7 @@ export const zh = {
   datagrams: "数据报",
   packets: "数据包",
   lost: "丢失",
+  by_burst: "突发补齐",
   by_parity: "纠错恢复",
   retransmitted: "重传恢复",
   repair: "修复",
@@ -175,6 +176,7 @@ export const zh = {
   find_fcc_burst: "快速换台：{server} 在 {time} 毫秒后应答，节目流由它的突发开始。",
   find_fcc_none: "快速换台：{server} 没有送来突发，节目流由组播开始：{reason}。",
   find_fcc_broken: "快速换台：{server} 的突发开始后没有接上组播：{reason}。",
+  find_parity: "纠错数据（{code}，{where}）：收到 {parity} 个数据报。{state}。",
   find_lost: "频道打开以来丢失 {lost} 个包；{reordered} 个迟到的包已按序放回。",
   find_whole: "频道打开以来的 {packets} 个包没有丢失。",
 };
