@@ -20,6 +20,7 @@ type Totals struct {
 
 // channel adds what a channel has come to.
 func (t *Totals) channel(s *ChannelStatus) {
+	t.Channels++
 	t.Skips += s.Skips
 	t.Blocks += s.Blocks
 	t.Files += s.Files

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"zapcast/fanout"
 )
 
@@ -21,7 +23,7 @@ func TestMetrics_ofARunningChannel(t *testing.T) {
 	_, body := f.request("GET", "/metrics", "Connection: close")
 	for _, want := range []string{
 		`zapcast_info{version="1.2.3"} 1`, `zapcast_channels{state="live"} 1`, `zapcast_channels{state="silent"} 0`, "zapcast_viewers 1",
-		"zapcast_viewers_started_total 1", `zapcast_refused_total{reason="not_found"} 1`, `zapcast_zap_first_byte_seconds_count{start="live"} 1`,
+		"zapcast_channels_opened_total 1", "zapcast_viewers_started_total 1", `zapcast_refused_total{reason="not_found"} 1`, `zapcast_zap_first_byte_seconds_count{start="live"} 1`,
 		`zapcast_zap_random_access_seconds_bucket{start="history",le="+Inf"} 0`, `zapcast_fcc_total{outcome="burst"} 0`,
 	} {
 		if !strings.Contains(body, "\n"+want+"\n") && !strings.HasPrefix(body, want+"\n") {
@@ -40,6 +42,26 @@ func TestMetrics_ofARunningChannel(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^` + name + ` [1-9]`).MatchString(body) {
 			t.Errorf("want %s above zero in\n%s", name, body)
 		}
+	}
+}
+
+// The page names every metric, and no other.
+func TestMetrics_pageNamesEveryOne(t *testing.T) {
+	page, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFront(t, Config{Metrics: NewMetrics()})
+	_, body := f.request("GET", "/metrics", "Connection: close")
+	written, documented := map[string]bool{}, map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^(zapcast_[a-z_]+?)(?:_bucket|_sum|_count)?[{ ]`).FindAllStringSubmatch(body, -1) {
+		written[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(zapcast_[a-z_]+)").FindAllStringSubmatch(string(page), -1) {
+		documented[m[1]] = true
+	}
+	if diff := cmp.Diff(written, documented); diff != "" {
+		t.Errorf("metrics and docs/metrics.md (-written +documented):\n%s", diff)
 	}
 }
 

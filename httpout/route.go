@@ -24,7 +24,7 @@ const (
 	// preflightSeconds is how long a browser may keep the answer to OPTIONS.
 	preflightSeconds = "86400"
 
-	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /rtsp/HOST/PATH, /playlist.m3u, /api/status, /api/events, /api/diagnose, /healthz and the page at /"
+	routeNames = "/rtp/GROUP:PORT, /udp/GROUP:PORT, /rtsp/HOST/PATH, /playlist.m3u and the channels in it, /api/status, /api/events, /api/diagnose, /metrics, /healthz and the page at /"
 )
 
 // ServeHTTP answers one request. It is the handler of the server's own
