@@ -39,6 +39,8 @@ func TestExampleUnit_startsTheProgram(t *testing.T) {
 		"Type":                "notify", // notify.go
 		"ExecReload":          "/bin/kill -HUP $MAINPID",
 		"AmbientCapabilities": unit["CapabilityBoundingSet"],
+		// AF_PACKET: what ingest's rings and diagnose open.
+		"RestrictAddressFamilies": "AF_INET AF_INET6 AF_UNIX AF_NETLINK AF_PACKET",
 	} {
 		if got := unit[key]; got != want {
 			t.Errorf("%s: got %q, want %q", key, got, want)
