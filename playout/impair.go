@@ -65,8 +65,9 @@ func (imp Impairments) validate() error {
 // datagram is one UDP payload and the time of its sending, counted from the
 // beginning of the playout.
 type datagram struct {
-	data []byte
-	due  time.Duration
+	data  []byte
+	due   time.Duration
+	shift uint16 // how far above the destination's port it goes; 0: media
 }
 
 // line treats datagrams as its impairments say. It is a machine: datagrams go
@@ -92,6 +93,7 @@ type line struct {
 // late is a datagram that comes out behind the release-th one that goes in.
 type late struct {
 	data    []byte
+	shift   uint16
 	copies  int
 	release int
 }
@@ -120,14 +122,14 @@ func (l *line) send(d datagram, out func(datagram)) {
 		l.dropped++
 	case holds:
 		l.reordered++
-		l.hold(d.data, copies)
+		l.hold(d, copies)
 	default:
 		l.emit(d, copies, out)
 	}
 
 	for len(l.held) > 0 && l.held[0].release <= l.taken {
 		first := l.held[0]
-		l.emit(datagram{first.data, d.due}, first.copies, out)
+		l.emit(datagram{first.data, d.due, first.shift}, first.copies, out)
 		l.free = append(l.free, first.data)
 		l.held = append(l.held[:0], l.held[1:]...)
 	}
@@ -136,7 +138,7 @@ func (l *line) send(d datagram, out func(datagram)) {
 // flush hands out what is still held, when nothing more is to come.
 func (l *line) flush(out func(datagram)) {
 	for _, h := range l.held {
-		l.emit(datagram{h.data, l.latest}, h.copies, out)
+		l.emit(datagram{h.data, l.latest, h.shift}, h.copies, out)
 	}
 	l.held = nil
 }
@@ -157,12 +159,12 @@ func (l *line) loses() bool {
 	return l.bad
 }
 
-func (l *line) hold(data []byte, copies int) {
+func (l *line) hold(d datagram, copies int) {
 	var buf []byte
 	if n := len(l.free); n > 0 {
 		buf, l.free = l.free[n-1][:0], l.free[:n-1]
 	}
-	l.held = append(l.held, late{append(buf, data...), copies, l.taken + l.imp.Distance})
+	l.held = append(l.held, late{append(buf, d.data...), d.shift, copies, l.taken + l.imp.Distance})
 }
 
 func (l *line) emit(d datagram, copies int, out func(datagram)) {
@@ -173,6 +175,6 @@ func (l *line) emit(d datagram, copies int, out func(datagram)) {
 			due += time.Duration(l.jitter.Int64N(int64(l.imp.Jitter)))
 		}
 		l.latest = max(l.latest, due)
-		out(datagram{d.data, l.latest})
+		out(datagram{d.data, l.latest, d.shift})
 	}
 }

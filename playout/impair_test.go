@@ -24,7 +24,7 @@ func through(imp Impairments, seed uint64, count int) (out []passed, l *line) {
 	buf := make([]byte, 4)
 	for n := range count {
 		binary.BigEndian.PutUint32(buf, uint32(n))
-		l.send(datagram{buf, time.Duration(n) * time.Millisecond}, emit)
+		l.send(datagram{data: buf, due: time.Duration(n) * time.Millisecond}, emit)
 	}
 	l.flush(emit)
 	return out, l

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"time"
 )
@@ -18,6 +19,7 @@ type Config struct {
 	TTL          int         // time to live of multicast, 0 to 255; 0 stays on this host
 	Loop         bool        // begin again after the last file
 	Rate         Rate        // zero: in the stream's own time
+	Parity       Parity      // zero: none
 	Impairments  Impairments // zero: none
 	Seed         uint64      // of everything random, so that a run can be repeated
 
@@ -32,6 +34,7 @@ type Stats struct {
 	Position  time.Duration // when the last datagram taken is due, from the beginning
 	Datagrams int64
 	Bytes     int64 // of TS packets
+	Parity    int64 // datagrams of parity beside them
 
 	Dropped, Duplicated, Reordered int64 // by the impairments
 
@@ -44,7 +47,9 @@ type Stats struct {
 type Player struct {
 	cfg     Config
 	sockets []sender
+	parity  protection
 	line    *line
+	toLine  func(datagram)
 	queue   queue
 	push    func(datagram)
 	batch   [batchSize]datagram
@@ -72,9 +77,17 @@ func Open(cfg Config) (*Player, error) {
 	if err := errors.Join(cfg.Rate.validate(), cfg.Impairments.validate()); err != nil {
 		return nil, err
 	}
+	encoder, err := cfg.Parity.encoder()
+	if err != nil {
+		return nil, err
+	}
+	if encoder != nil {
+		if err := cfg.protectable(); err != nil {
+			return nil, err
+		}
+	}
 	var ifi *net.Interface
 	if cfg.Interface != "" {
-		var err error
 		if ifi, err = net.InterfaceByName(cfg.Interface); err != nil {
 			return nil, fmt.Errorf("playout: interface %q: %w", cfg.Interface, bare(err))
 		}
@@ -90,13 +103,31 @@ func Open(cfg Config) (*Player, error) {
 		}
 		sockets = append(sockets, s)
 	}
-	return newPlayer(cfg, sockets), nil
+	p := newPlayer(cfg, sockets)
+	p.parity.encoder = encoder
+	return p, nil
 }
 
 func newPlayer(cfg Config, sockets []sender) *Player {
 	p := &Player{cfg: cfg, sockets: sockets, line: newLine(cfg.Impairments, cfg.Seed)}
 	p.push = p.queue.push
+	p.toLine = func(d datagram) { p.line.send(d, p.push) }
 	return p
+}
+
+// protectable says why there can be no parity with these destinations.
+func (c *Config) protectable() error {
+	rtp := false
+	for _, d := range c.Destinations {
+		rtp = rtp || d.RTP
+		if port := d.Addr.Port(); d.RTP && port > math.MaxUint16-maxShift {
+			return fmt.Errorf("playout: port %d has no room for ports of parity above it, want %d at most", port, math.MaxUint16-maxShift)
+		}
+	}
+	if !rtp {
+		return errors.New("playout: parity needs sequence numbers, want a destination rtp://GROUP:PORT")
+	}
+	return nil
 }
 
 // Close releases the sockets. It is called after Run, or instead of it.
@@ -154,7 +185,8 @@ func (p *Player) take(ctx context.Context, d datagram) error {
 	p.stats.Position = d.due
 	p.stats.Datagrams++
 	p.stats.Bytes += int64(len(d.data) - rtpHeaderSize)
-	p.line.send(d, p.push)
+	p.toLine(d)
+	p.parity.add(d, p.toLine)
 	if p.queue.len < batchSize {
 		return nil
 	}
@@ -163,6 +195,7 @@ func (p *Player) take(ctx context.Context, d datagram) error {
 
 // drain sends what is still on the line and in the queue.
 func (p *Player) drain(ctx context.Context) error {
+	p.parity.flush(datagram{due: p.stats.Position}, p.toLine)
 	p.line.flush(p.push)
 	for {
 		if err := p.sendDue(); err != nil || p.queue.len == 0 {
@@ -213,6 +246,7 @@ func (p *Player) sendDue() error {
 // runs, but from Report.
 func (p *Player) Stats() Stats {
 	s := p.stats
+	s.Parity = p.parity.sent
 	s.Dropped, s.Duplicated, s.Reordered = p.line.dropped, p.line.duplicated, p.line.reordered
 	for _, socket := range p.sockets {
 		sent, failed, last := socket.totals()

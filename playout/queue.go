@@ -15,7 +15,7 @@ func (q *queue) push(d datagram) {
 	}
 	slot := &q.ring[(q.first+q.len)%len(q.ring)]
 	slot.data = append(slot.data[:0], d.data...)
-	slot.due = d.due
+	slot.due, slot.shift = d.due, d.shift
 	q.len++
 }
 

@@ -74,7 +74,7 @@ func (p *packer) flush() error {
 	// RFC 2250 §2: the target time of the first byte, in 90 kHz ticks.
 	ticks := uint32(p.due / time.Microsecond * 9 / 100)
 	binary.BigEndian.PutUint32(p.buf[timestampAt:], p.timestamp+ticks)
-	d := datagram{p.buf[:p.used], p.due}
+	d := datagram{data: p.buf[:p.used], due: p.due}
 	p.sequence++
 	p.used = rtpHeaderSize
 	return p.emit(d)

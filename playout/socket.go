@@ -23,6 +23,7 @@ const batchSize = 64
 type socket struct {
 	to     Destination
 	conn   *net.UDPConn
+	ports  [maxShift + 1]*net.UDPAddr // where to, by the shift of a datagram
 	batch  []ipv4.Message
 	write  func([]ipv4.Message, int) (int, error)
 	sent   int64
@@ -52,8 +53,10 @@ func openSocket(d Destination, ifi *net.Interface, ttl int) (*socket, error) {
 		return nil, fmt.Errorf("playout: open a socket for %s: %w", d, bare(err))
 	}
 	s := &socket{to: d, conn: conn, batch: make([]ipv4.Message, batchSize)}
+	for shift := range s.ports {
+		s.ports[shift] = net.UDPAddrFromAddrPort(netip.AddrPortFrom(d.Addr.Addr(), d.Addr.Port()+uint16(shift)))
+	}
 	for i := range s.batch {
-		s.batch[i].Addr = net.UDPAddrFromAddrPort(d.Addr)
 		s.batch[i].Buffers = make([][]byte, 1)
 	}
 	if err := s.configure(ifi, ttl); err != nil {
@@ -93,7 +96,7 @@ func (s *socket) configure(ifi *net.Interface, ttl int) error {
 
 // writeOne is the plain twin of WriteBatch: it sends the first message.
 func (s *socket) writeOne(batch []ipv4.Message, _ int) (int, error) {
-	if _, err := s.conn.WriteToUDPAddrPort(batch[0].Buffers[0], s.to.Addr); err != nil {
+	if _, err := s.conn.WriteTo(batch[0].Buffers[0], batch[0].Addr); err != nil {
 		return 0, err
 	}
 	return 1, nil
@@ -104,13 +107,19 @@ func (s *socket) writeOne(batch []ipv4.Message, _ int) (int, error) {
 // been sent is it an error, unless the cause is a full queue or a receiver
 // that does not listen yet.
 func (s *socket) send(datagrams []datagram) error {
-	for i, d := range datagrams {
-		s.batch[i].Buffers[0] = d.data
+	used := 0
+	for _, d := range datagrams {
+		data := d.data
 		if !s.to.RTP {
-			s.batch[i].Buffers[0] = d.data[rtpHeaderSize:]
+			if d.shift != 0 {
+				continue // parity counts sequence numbers
+			}
+			data = data[rtpHeaderSize:]
 		}
+		s.batch[used].Buffers[0], s.batch[used].Addr = data, s.ports[d.shift]
+		used++
 	}
-	for rest := s.batch[:len(datagrams)]; len(rest) > 0; {
+	for rest := s.batch[:used]; len(rest) > 0; {
 		n, err := s.write(rest, 0)
 		s.sent += int64(n)
 		rest = rest[n:]

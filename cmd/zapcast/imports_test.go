@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"tune/tunetest":     {"tune"},
 	"diagnose":          {"ingest", "golang.org/x/sys/unix"},
 	"httpout":           {"httpout/page", "access", "accesslog", "diagnose", "fanout", "ingest", "journal", "lineup", "tune", "github.com/VictoriaMetrics/metrics", "golang.org/x/sys/unix"},
-	"playout":           {"mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
+	"playout":           {"fec", "mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"internal/nettest":  {"golang.org/x/sys/unix"},
 	"bench":             {"golang.org/x/sys/unix"},
 	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6", "golang.org/x/sys/unix"},

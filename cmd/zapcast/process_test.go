@@ -182,6 +182,16 @@ type (
 		Packets, Lost, Reordered, Duplicates, Foreign int64
 		Resyncs, Malformed, BadTS, Overflow, Skips    int64
 		Warnings                                      []string
+
+		Losses struct {
+			Unrepaired  int64
+			Row, Column int64
+			ReedSolomon int64 `json:"reed_solomon"`
+		}
+		Repair struct {
+			Code, Where, State string
+			Useless            bool
+		}
 	}
 	statusViewer struct {
 		Address, Start string

@@ -51,6 +51,7 @@ func events(s playout.Stats) string {
 		n    int64
 		what string
 	}{
+		{s.Parity, "of parity"},
 		{s.Dropped, "dropped"},
 		{s.Duplicated, "duplicated"},
 		{s.Reordered, "reordered"},

@@ -30,6 +30,10 @@ Plays TS files out as a live stream, one after the other, paced by their PCR.
   --rate RATE
         Faster or slower: --rate 2x. Constant, whatever the PCR says: --rate 8M
         (bits a second). Default: 1x
+  --fec CODE
+        Send forward error correction: Reed-Solomon as operators do, --fec
+        rs:100,5 or rs:48,3,alpha, to the port + 2; or the columns and rows of
+        SMPTE 2022-1, --fec 2022-1:10,10, to the ports + 2 and + 4
 
 A bad line, imitated. P is a share of all datagrams, as in 1% or 0.01 or 1/100:
 

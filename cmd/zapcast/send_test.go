@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"zapcast/fec"
 	"zapcast/playout"
 )
 
@@ -32,11 +33,12 @@ func TestParseSend(t *testing.T) {
 			playout.Config{Destinations: []playout.Destination{rtp, udp}, TTL: 1, Loop: true},
 			[]string{"a.ts", "b.ts", "--c.ts", "--loop"},
 		},
-		"--to rtp://239.1.1.1:5000 --interface eth1 --ttl 0 --rate 0.5 --drop 2%,3 --duplicate 1/8 --reorder 0.1,16 --jitter 20ms --seed 9 a.ts": {
+		"--to rtp://239.1.1.1:5000 --interface eth1 --ttl 0 --rate 0.5 --fec rs:48,3,alpha --drop 2%,3 --duplicate 1/8 --reorder 0.1,16 --jitter 20ms --seed 9 a.ts": {
 			playout.Config{
 				Destinations: []playout.Destination{rtp},
 				Interface:    "eth1",
 				Rate:         playout.Rate{Factor: 0.5},
+				Parity:       playout.Parity{Media: 48, Count: 3, Dialect: fec.Alpha},
 				Impairments: playout.Impairments{
 					Drop: 0.02, Burst: 3, Duplicate: 0.125, Reorder: 0.1, Distance: 16, Jitter: 20 * time.Millisecond,
 				},
@@ -65,7 +67,7 @@ func TestParseSend(t *testing.T) {
 func TestParseSend_faults(t *testing.T) {
 	for _, args := range []string{
 		"", "a.ts", "--to rtp://239.1.1.1:5000", "a.ts --to", "a.ts --to rtp://x:1", "a.ts --to rtp://239.1.1.1 --ttl x",
-		"a.ts --to rtp://239.1.1.1 --jitter 5", "a.ts --to rtp://239.1.1.1 --seed -1", "a.ts --to rtp://239.1.1.1 --no",
+		"a.ts --to rtp://239.1.1.1 --jitter 5", "a.ts --to rtp://239.1.1.1 --fec rs:300,5", "a.ts --to rtp://239.1.1.1 --fec x:3,5", "a.ts --to rtp://239.1.1.1 --seed -1", "a.ts --to rtp://239.1.1.1 --no",
 	} {
 		_, _, err := parseSend(strings.Fields(args), io.Discard)
 		if !errors.As(err, new(usageError)) {
@@ -84,7 +86,7 @@ func TestSendUsage_namesEveryFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"to", "interface", "ttl", "loop", "rate", "drop", "duplicate", "reorder", "jitter", "seed"} {
+	for _, name := range []string{"to", "interface", "ttl", "loop", "rate", "fec", "drop", "duplicate", "reorder", "jitter", "seed"} {
 		if !strings.Contains(sendUsage, "\n  --"+name) {
 			t.Errorf("the usage lacks --%s", name)
 		}

@@ -44,6 +44,10 @@ func parseSend(args []string, stdout io.Writer) (cfg playout.Config, paths []str
 		cfg.Rate, err = playout.ParseRate(s)
 		return err
 	})
+	add("fec", func(s string) (err error) {
+		cfg.Parity, err = playout.ParseParity(s)
+		return err
+	})
 	imp := &cfg.Impairments
 	add("drop", func(s string) (err error) {
 		imp.Drop, imp.Burst, err = readShare(s, "BURST", 1e5)
