@@ -70,6 +70,7 @@ func (s *Server) writeMetrics(b *bytes.Buffer) {
 	counter("repaired_packets_total"+label("by", "column"), losses.Column)
 	counter("repaired_packets_total"+label("by", "retransmission"), losses.Retransmitted)
 	counter("repaired_packets_total"+label("by", "fcc_burst"), losses.Burst)
+	counter("repaired_late_packets_total", losses.Late)
 	counter("duplicate_packets_total", t.Source.Duplicates)
 	counter("resyncs_total", t.Source.Resyncs)
 	counter("bad_datagrams_total"+label("cause", "foreign"), t.Source.Foreign)

@@ -7,10 +7,14 @@ import (
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// AddCounters adds the counters of o, which are its fields of the type int64, to
-// those of s. Everything else in s stays as it is.
+// AddCounters adds the counters of o, which are its fields of the type int64 and
+// those of its Losses, to those of s. Everything else in s stays as it is.
 func (s *Status) AddCounters(o *Status) {
-	sum, add := reflect.ValueOf(s).Elem(), reflect.ValueOf(o).Elem()
+	addCounters(reflect.ValueOf(s).Elem(), reflect.ValueOf(o).Elem())
+	addCounters(reflect.ValueOf(&s.Losses).Elem(), reflect.ValueOf(&o.Losses).Elem())
+}
+
+func addCounters(sum, add reflect.Value) {
 	for i := range sum.NumField() {
 		if f := sum.Field(i); f.Kind() == reflect.Int64 && f.Type() != durationType {
 			f.SetInt(f.Int() + add.Field(i).Int())

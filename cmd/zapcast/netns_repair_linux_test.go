@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,10 @@ func TestNetns_repair(t *testing.T) {
 			repaired := c.Losses.ReedSolomon + c.Losses.Row + c.Losses.Column
 			if bad := strings.Contains(tt.send, "--drop"); bad && repaired < 10 || !bad && repaired > 0 {
 				t.Errorf("%d packets repaired on a line that is bad: %v", repaired, bad)
+			}
+			if _, text := s.fetch("/metrics"); tt.url == "fec=5002" && strings.Contains(tt.send, "--drop") &&
+				!regexp.MustCompile(`(?m)^zapcast_repaired_packets_total\{by="reed_solomon"\} [1-9]`).MatchString(text) {
+				t.Errorf("no packet repaired by Reed-Solomon in the metrics:\n%s", text)
 			}
 			if c.Losses.Unrepaired > 0 || c.Lost > 0 {
 				t.Errorf("%d packets unrepaired, %d lost, want none", c.Losses.Unrepaired, c.Lost)
