@@ -132,6 +132,8 @@ func (l *Lab) Inside(ns string, build, body func()) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.Contains(string(out), "--- SKIP") {
 		l.t.Errorf("inside the namespace: %v\n%s", err, out)
+	} else if testing.Verbose() {
+		l.t.Logf("inside the namespace:\n%s", out)
 	}
 }
 
