@@ -20,10 +20,10 @@ type station struct {
 	t        *testing.T
 	receiver *ingesttest.Receiver
 	spec     ingest.FlowSpec
-	rate     int    // payloads a second
-	every    uint32 // payloads from one random-access point to the next
-	base     uint16 // sequence number of payload 0
-	began    time.Time
+	rate     int         // payloads a second
+	every    uint32      // payloads from one random-access point to the next
+	base     uint16      // sequence number of payload 0
+	began    time.Time   // of the air
 	silent   atomic.Bool // the group sends nothing
 
 	// What the server does.
@@ -61,8 +61,9 @@ func newStation(t *testing.T, s *station) *station {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	t.Cleanup(func() { close(stop); s.conn.Close(); wg.Wait() })
-	// The air: 1.2 s have gone by when the test begins.
-	s.began = time.Now().Add(-1200 * time.Millisecond)
+	if s.began.IsZero() { // 1.2 s have gone by when the test begins
+		s.began = time.Now().Add(-1200 * time.Millisecond)
+	}
 	wg.Go(func() { s.serve(stop, &wg) })
 	wg.Go(func() { s.send(stop) })
 	return s

@@ -7,6 +7,7 @@ import (
 	"zapcast/fcc/wire"
 	"zapcast/ingest"
 	"zapcast/ingest/ingesttest"
+	"zapcast/mpegts"
 )
 
 // A zap is a source that is driven as a loop would.
@@ -100,4 +101,72 @@ func TestSource_burstLeadsIntoTheMulticast(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A server that is no use never makes a start later than the group alone, and
+// one that may be sending is told to stop.
+func TestSource_badServersCostNothing(t *testing.T) {
+	const tolerance = 20 * time.Millisecond
+	for name, s := range map[string]*station{
+		"dead":                    {},
+		"answers after 300 ms":    {speaks: Telecom, delay: 300 * time.Millisecond},
+		"sends nothing":           {speaks: Telecom, nothing: true},
+		"stops halfway":           {speaks: Telecom, most: 500},
+		"refuses":                 {speaks: Telecom, refuse: true},
+		"is deaf to terminations": {speaks: Telecom, deaf: true, factor: 1.3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newStation(t, s)
+			z := s.zap(Config{}, Telecom, NewBook())
+			// The same air without a server: its next random-access point is 0.8 s away.
+			air := newStation(t, &station{began: s.began})
+			plain, err := ingest.OpenMulticast(air.receiver, air.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer plain.Close()
+
+			took := [2]time.Duration{}
+			sinks := [2]*ingesttest.Sink{z.sink, {T: t}}
+			for end := time.Now().Add(3 * time.Second); took[0] == 0 || took[1] == 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("no start within 3 s: got %v; %+v", took, *z.source.Status().FCC)
+				}
+				for i, source := range []ingest.Source{z.source, plain} {
+					for source.Drain(time.Now(), 256, sinks[i]) {
+					}
+					if took[i] == 0 && hasPoint(sinks[i].Bytes) {
+						took[i] = time.Since(z.opened)
+					}
+				}
+			}
+			if took[0] > took[1]+tolerance {
+				t.Errorf("start after %v, without a burst %v; %+v", took[0], took[1], *z.source.Status().FCC)
+			}
+			if err := z.source.Close(); err != nil {
+				t.Error(err)
+			}
+			if z.source.machine != nil {
+				t.Error("the conversation is open after Close")
+			}
+			if s.speaks == "" {
+				return
+			}
+			said := s.heard()
+			if _, ok := said[len(said)-1].(*wire.TelecomTermination); !ok {
+				t.Errorf("last message: got %#v, want a termination", said[len(said)-1])
+			}
+		})
+	}
+}
+
+// hasPoint reports whether a random-access point is in it.
+func hasPoint(ts []byte) bool {
+	for ; len(ts) >= mpegts.PacketSize; ts = ts[mpegts.PacketSize:] {
+		if _, random := ingesttest.VideoNumbers(ts[:mpegts.PacketSize]); random {
+			return true
+		}
+	}
+	return false
 }
