@@ -19,7 +19,7 @@ func rtspStream(n int) []byte {
 		head := b[len(b)-frameHeader-rtpHeader:]
 		binary.BigEndian.PutUint16(head[2:], rtpHeader+7*tsLen)
 		binary.BigEndian.PutUint16(head[6:], uint16(65530+i))
-		binary.BigEndian.PutUint32(head[8:], uint32(0xffffff00+i*100))
+		binary.BigEndian.PutUint32(head[8:], 0xffffff00+uint32(i)*100)
 		b = append(b, ts[i*7*tsLen:][:7*tsLen]...)
 		if i%10 == 9 {
 			b = append(b, '$', 1, 0, 28, 0x80, 200, 0, 6)
