@@ -130,6 +130,7 @@ func TestParse_accepts(t *testing.T) {
 	f(at+"fec=0", plain)
 	f(at+"fec=5001,5003", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(5001, 5003)})
 	f(at+"fec=2022-1", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(5002, 5004)})
+	f(at+"fec=5002,2022-1,5004,5006", Target{Spec: group("239.1.1.1:5000"), FEC: fecPorts(5002, 5004, 5006)})
 	f(at+"fec=239.1.1.2:5003", Target{Spec: group("239.1.1.1:5000"), FEC: []netip.AddrPort{netip.MustParseAddrPort("239.1.1.2:5003")}})
 	f(at+"fec=192.0.2.1:5003", plain)
 	f(at+"fec=1,2,3,4,5", plain)

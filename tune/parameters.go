@@ -129,11 +129,24 @@ func (t *Target) parseFEC(v string) {
 		}
 		list = append(list, at)
 	}
+	list = distinct(list)
 	if len(list) > ingest.MaxParity {
 		t.ignore("fec", v, "expected at most "+strconv.Itoa(ingest.MaxParity)+" ports")
 		return
 	}
 	t.FEC = list
+}
+
+// distinct leaves out what stands in a list already: a port that is named twice
+// is listened to once.
+func distinct(list []netip.AddrPort) []netip.AddrPort {
+	var kept []netip.AddrPort
+	for _, at := range list {
+		if !slices.Contains(kept, at) {
+			kept = append(kept, at)
+		}
+	}
+	return kept
 }
 
 // ignore notes that a parameter plays no part.
