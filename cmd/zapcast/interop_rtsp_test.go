@@ -22,8 +22,9 @@ func TestInterop_rtsp(t *testing.T) {
 	group := playOnLoopback(t, "clips/one.ts", "")
 	url := "rtsp://viewer:se%20cret@" + addr + "/rtp/" + group
 	// Debian's VLC has no more of RTSP than SAT>IP, which knows no passwords.
-	open := serveOnLoopback(t, "[rtsp]\nlisten = \"127.0.0.1:0\"\n")
-	openURL := "rtsp://" + open.says(&open.stderr, `msg=listening rtsp.listen="?([^" ]+)`)[1] + "/rtp/" + group
+	// It asks for a channel by its name.
+	open := serveOnLoopback(t, "[rtsp]\nlisten = \"127.0.0.1:0\"\n[[channel]]\nname = \"One\"\ngroup = \"News\"\nsources = [\"rtp://"+group+"\"]\n")
+	openURL := "rtsp://" + open.says(&open.stderr, `msg=listening rtsp.listen="?([^" ]+)`)[1] + "/News/One"
 	var players sync.WaitGroup
 	defer players.Wait()
 	for _, transport := range []string{"tcp", "udp"} {
