@@ -145,7 +145,7 @@ func TestReconfigure_besideEverythingElse(t *testing.T) {
 	for side := range 2 {
 		sides.Go(func() {
 			for i := range rounds {
-				f.Reconfigure(Config{MaxClients: 10 + i, Hosts: []string{"test", fmt.Sprint("side", side)}, Logger: testLogger(f.log)})
+				f.Reconfigure(Config{MaxClients: 10 + i, Hosts: []string{"test", fmt.Sprint("side", side)}, Logger: f.log.Logger()})
 				f.engine.Reconfigure(fanout.Config{Linger: time.Duration(i) * time.Millisecond, StartWait: time.Millisecond})
 			}
 		})

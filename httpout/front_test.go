@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"zapcast/fanout"
 	"zapcast/ingest"
 	"zapcast/ingest/ingesttest"
+	"zapcast/internal/testlog"
 	"zapcast/tune"
 	"zapcast/tune/tunetest"
 )
@@ -29,7 +29,7 @@ type front struct {
 	t       *testing.T
 	addr    string // of the TCP listener
 	network *ingesttest.Receiver
-	log     *logBuffer
+	log     *testlog.Log
 	serving *sync.WaitGroup
 }
 
@@ -41,9 +41,9 @@ func newFront(t *testing.T, config Config) *front {
 // newFrontOn is newFront with the settings of the engine.
 func newFrontOn(t *testing.T, config Config, engineConfig fanout.Config) *front {
 	t.Helper()
-	f := &front{t: t, network: ingesttest.NewReceiver(), log: new(logBuffer), serving: new(sync.WaitGroup)}
+	f := &front{t: t, network: ingesttest.NewReceiver(), log: new(testlog.Log), serving: new(sync.WaitGroup)}
 	if config.Logger == nil {
-		config.Logger = testLogger(f.log)
+		config.Logger = f.log.Logger()
 	}
 	engineConfig.Receiver = func() (ingest.Receiver, error) { return f.network, nil }
 	engineConfig.Logger = config.Logger
@@ -204,23 +204,3 @@ func (f *front) eventually(what string, ok func() bool) {
 		}
 	}
 }
-
-// A logBuffer keeps a log for a test to look at.
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func testLogger(l *logBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"zapcast/internal/testlog"
 )
 
 // Connections that say nothing neither keep others out nor disturb a stream,
@@ -139,8 +141,8 @@ func (l *brokenListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestListener_survivesErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := new(logBuffer)
-		s := New(Config{Logger: testLogger(log)}, nil, nil)
+		log := new(testlog.Log)
+		s := New(Config{Logger: log.Logger()}, nil, nil)
 		broken := &brokenListener{closed: make(chan struct{})}
 		l := &listener{Listener: broken, server: s, closed: make(chan struct{})}
 		for _, row := range []struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"zapcast/access"
+	"zapcast/internal/testlog"
 	"zapcast/journal"
 	"zapcast/lineup"
 )
@@ -176,7 +177,7 @@ func TestAdmin_disconnect(t *testing.T) {
 }
 
 func TestAdmin_sourceAndLog(t *testing.T) {
-	j := journal.New(new(logBuffer))
+	j := journal.New(new(testlog.Log))
 	line := named(t)
 	reloads := 0
 	f := newFront(t, Config{Lineup: line, Journal: j, Logger: j.Logger(true), Reload: func() error { reloads++; return nil }})

@@ -16,6 +16,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"zapcast/internal/testlog"
 )
 
 // What the kernel used to do for a flow: every test here runs on each receiver,
@@ -193,7 +195,7 @@ func TestNetns_noLinkHeader(t *testing.T) {
 
 func TestNetns_ringWithoutTheRight(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, _ lab) {
-		var log lockedLog
+		var log testlog.Log
 		reports := map[string]ReceiverStatus{}
 		done := make(chan error)
 		go func() {
@@ -245,7 +247,7 @@ func (l lab) stream(t *testing.T, log io.Writer, from, dev string) *stream {
 // stays on its socket, one that begins to goes back to it.
 func TestNetns_fragmentedSources(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		var log lockedLog
+		var log testlog.Log
 		s := l.stream(t, &log, "tx", "peer7")
 		s.send(4000) // is cut: a socket learns by it
 		s.tick(3 * time.Millisecond)
@@ -275,7 +277,7 @@ func TestNetns_fragmentedSources(t *testing.T) {
 // rings: it is received by the socket, once.
 func TestNetns_ownPackets(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		var log lockedLog
+		var log testlog.Log
 		s := l.stream(t, &log, "rx", "eth7")
 		eventually(t, func() bool {
 			s.send(188, 1316)
@@ -291,7 +293,7 @@ func TestNetns_ownPackets(t *testing.T) {
 
 func TestNetns_ringOfAnInterfaceThatComesBack(t *testing.T) {
 	inNamespaces(t, func(t *testing.T, l lab) {
-		var log lockedLog
+		var log testlog.Log
 		s := l.stream(t, &log, "tx", "peer7")
 		s.until(byRing, 188, 1316)
 		before := s.f.ring.index

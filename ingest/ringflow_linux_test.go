@@ -6,9 +6,10 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"zapcast/internal/testlog"
 )
 
 // A stream sends numbered datagrams to a flow and checks that they come out
@@ -99,7 +100,7 @@ func (s *stream) settled() {
 }
 
 func TestRingFlow_thereAndBack(t *testing.T) {
-	var log lockedLog
+	var log testlog.Log
 	s := newStream(t, ReceiverConfig{Receive: ReceiveRing, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	usual := []int{188, 1316, 1328, 940}
 	s.until(byRing, usual...)
@@ -217,7 +218,7 @@ func TestRing_overrun(t *testing.T) {
 // Where the choice is the receiver's, a ring that overflowed is not trusted with
 // the same source again: a socket has more room.
 func TestRingFlow_leavesARingThatOverflowed(t *testing.T) {
-	var log lockedLog
+	var log testlog.Log
 	s := newStream(t, ReceiverConfig{RingBytes: 128 << 10, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	s.until(byRing, 188)
 	for range 2*framesPerBlock + 50 {
@@ -260,22 +261,4 @@ func TestRingFlow_staysOutOfARingThatIsCrowded(t *testing.T) {
 			t.Errorf("%s, %d datagrams: got %q, want %q", c.how, len(c.sizes), got, c.want)
 		}
 	}
-}
-
-// A lockedLog is written by goroutines of a receiver, and read by a test.
-type lockedLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lockedLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"zapcast/internal/testlog"
 )
 
 // A browser is a headless Chromium, told what to do over the pipe of its
@@ -20,7 +22,7 @@ import (
 type browser struct {
 	cmd   *exec.Cmd
 	write *os.File
-	log   output
+	log   testlog.Log
 
 	mu     sync.Mutex // guards what follows
 	nextID int

@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 	"httpout":           {"httpout/page", "access", "accesslog", "diagnose", "fanout", "ingest", "journal", "lineup", "tune", "github.com/VictoriaMetrics/metrics", "golang.org/x/sys/unix"},
 	"playout":           {"fec", "mpegts", "github.com/pion/rtp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6"},
 	"internal/nettest":  {"golang.org/x/sys/unix"},
+	"internal/testlog":  {},
 	"bench":             {"golang.org/x/sys/unix"},
 	"rtsp/server":       {"fanout", "tune", "github.com/pion/rtcp", "golang.org/x/net/ipv4", "golang.org/x/net/ipv6", "golang.org/x/sys/unix"},
 	"cmd/zapcast":       {"fcc", "fcc/server", "rtsp", "access", "accesslog", "diagnose", "httpout", "journal", "rtsp/server", "tune", "fanout", "ingest", "lineup", "playout", "mpegts", "github.com/pelletier/go-toml/v2", "golang.org/x/sys/unix"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,9 +12,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"zapcast/internal/testlog"
 )
 
 // A within calls f where a test takes place: in a network namespace, or here.
@@ -28,7 +28,7 @@ func here(f func()) { f() }
 type process struct {
 	t              *testing.T
 	cmd            *exec.Cmd
-	stdout, stderr output
+	stdout, stderr testlog.Log
 	ended          chan struct{}
 	err            error // why it ended
 }
@@ -82,30 +82,12 @@ func (p *process) wait() error {
 }
 
 // says waits until the output matches and returns the groups of the match.
-func (p *process) says(out *output, pattern string) []string {
+func (p *process) says(out *testlog.Log, pattern string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
 	var match []string
 	eventually(p.t, func() bool { match = re.FindStringSubmatch(out.String()); return match != nil }, "output matches "+pattern)
 	return match
-}
-
-// An output is what a process has written so far.
-type output struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }
 
 func eventually(t *testing.T, is func() bool, what string) {
