@@ -15,6 +15,7 @@ type Table struct {
 	headers []string
 	entries []entry
 	byPath  map[string]Found
+	folded  map[string]Found // in lower case; without a channel where several are
 }
 
 // Found is what a path leads to.
@@ -32,13 +33,18 @@ type entry struct {
 }
 
 // Find returns what a request target means, in which query and label may stand.
+// Where no path is exactly that, case does not matter as long as it leads to one
+// channel only: VLC asks RTSP servers in lower case, whatever it was told.
 func (t *Table) Find(target string) (Found, bool) {
 	path, ok := unescape(target)
 	if !ok {
 		return Found{}, false
 	}
-	found, ok := t.byPath[path]
-	return found, ok
+	if found, ok := t.byPath[path]; ok {
+		return found, true
+	}
+	found := t.folded[strings.ToLower(path)]
+	return found, found.Channel != nil
 }
 
 // A builder puts a Table together.
@@ -54,6 +60,14 @@ func newBuilder(old *Table) *builder {
 // done returns the table. A channel that is as it was keeps its Switch; one
 // whose sources have changed begins another edition.
 func (b *builder) done() *Table {
+	b.table.folded = make(map[string]Found, len(b.table.byPath))
+	for path, found := range b.table.byPath {
+		path = strings.ToLower(path)
+		if _, twice := b.table.folded[path]; twice {
+			found = Found{}
+		}
+		b.table.folded[path] = found
+	}
 	for _, c := range b.table.Channels {
 		c.Switch = new(failover.Switch)
 		if b.old == nil {

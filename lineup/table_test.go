@@ -100,6 +100,26 @@ rtp://239.1.1.2:1$HD
 	}
 }
 
+// VLC asks RTSP servers in lower case.
+func TestTable_findInAnyCase(t *testing.T) {
+	tab := table(t, `#EXTINF:-1 group-title="News",Öne
+rtp://239.1.1.1:1
+#EXTINF:-1,Two
+rtp://239.1.1.2:1
+#EXTINF:-1,TWO
+rtp://239.1.1.3:1
+`)
+	for target, want := range map[string]string{
+		"/news/öne": "News/Öne", "/news/%c3%b6ne": "News/Öne", "/NEWS/%C3%96NE?x": "News/Öne",
+		"/Two": "Two", "/TWO": "TWO", "/two": "",
+	} {
+		found, ok := tab.Find(target)
+		if ok != (want != "") || ok && found.Channel.Path != want {
+			t.Errorf("%s: got %v, %+v, want %q", target, ok, found.Channel, want)
+		}
+	}
+}
+
 func TestTable_longName(t *testing.T) {
 	tab := table(t, "#EXTINF:-1 group-title=\""+strings.Repeat("组", 900)+"\","+strings.Repeat("台", 900)+"\nrtp://239.1.1.1:1$"+strings.Repeat("高", 100)+"\n")
 	for path := range tab.byPath {
