@@ -43,6 +43,18 @@ func (h *held) take(n int) []ingest.Packet {
 	return out
 }
 
+// upTo returns the packets next in line that are not behind seq, as take does.
+func (h *held) upTo(seq uint16) []ingest.Packet {
+	n := 0
+	for _, p := range h.packets[h.taken:] {
+		if int16(p.Seq-seq) > 0 {
+			break
+		}
+		n++
+	}
+	return h.take(n)
+}
+
 func (h *held) empty() bool { return h.taken == len(h.packets) }
 
 // free gives all memory back.

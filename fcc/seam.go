@@ -126,7 +126,29 @@ func (s *seam) burst(b []byte, from netip.AddrPort, now time.Time) {
 			return // its time is over
 		}
 	}
+	s.fill(seq, now)
 	s.push(ingest.Packet{Seq: seq, SSRC: h.SSRC, Payload: payload}, now, true)
+}
+
+// fill lets what has waited up to seq go before a packet of the burst. A loop
+// that is late may read more of the burst at once than the window spans: it
+// would give up holes that the multicast has filled.
+func (s *seam) fill(seq uint16, now time.Time) {
+	if !s.met || int16(seq-s.first) < 0 || seq-s.first >= unrelated {
+		return
+	}
+	for _, p := range s.early.upTo(seq) {
+		if !s.behind(p) {
+			s.push(p, now, false)
+		}
+	}
+}
+
+// behind reports whether a packet's number has gone out or was given up.
+func (s *seam) behind(p ingest.Packet) bool {
+	due, ok := s.source.multicast.Due()
+	d := int16(p.Seq - due)
+	return ok && d < 0 && d > -unrelated
 }
 
 // push puts a packet in the window. Burst and multicast have SSRCs of their own
@@ -241,10 +263,8 @@ func (s *seam) release(now time.Time, max int, out ingest.Sink) (more bool) {
 	for _, p := range s.early.take(max) {
 		// The burst may be ahead of the multicast. The window would take many
 		// packets far behind for a sender that has begun anew.
-		if due, ok := m.Due(); ok && !s.past && !s.useless {
-			if behind := int16(p.Seq - due); behind < 0 && behind > -unrelated {
-				continue
-			}
+		if !s.past && !s.useless && s.behind(p) {
+			continue
 		}
 		s.past = true
 		s.push(p, now, false)

@@ -117,7 +117,10 @@ func TestDemo_realPlayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Body.Close()
-	if got := r.Header.Get("Zapcast-Start"); !strings.HasPrefix(got, "burst; ") && !strings.Contains(got, "multicast was first") {
+	// By chance the channel's own random-access point, one each 1.6 s, comes before the burst.
+	got := r.Header.Get("Zapcast-Start")
+	chance := strings.Contains(got, "multicast was first") && regexp.MustCompile(`random-access-ms=[12]?\d?\d;`).MatchString(got)
+	if !strings.HasPrefix(got, "burst; ") && !chance {
 		t.Errorf("%s: got start %q, want one with a burst", burst, got)
 	}
 	var players sync.WaitGroup
