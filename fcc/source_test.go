@@ -188,7 +188,7 @@ func TestSource_lateLoop(t *testing.T) {
 		t.Fatalf("got %d bytes before the burst, want the multicast to wait", len(z.sink.Bytes))
 	}
 	now := time.Now()
-	for n := uint32(0); n < last; n++ {
+	for n := range uint32(last) {
 		if n < first || n%100 != 5 {
 			z.source.seam.burst(s.datagram(n, 9), s.address(), now)
 		}
