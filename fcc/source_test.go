@@ -70,8 +70,8 @@ func TestSource_burstLeadsIntoTheMulticast(t *testing.T) {
 				t.Parallel()
 				s := newStation(t, &station{speaks: dialect, base: 64000, syncAfter: 300 * time.Millisecond})
 				z := s.zap(Config{Join: join, Plain: plain}, dialect, NewBook())
-				status := z.until(2*time.Second, handed)
-				z.until(2*time.Second, finished)
+				status := z.until(10*time.Second, handed)
+				z.until(10*time.Second, finished)
 				z.whole()
 				if status.Kind != ingest.StartBurst || status.RandomAccess > 100*time.Millisecond || status.Reason != "" {
 					t.Errorf("got %+v, want a start with the burst, soon", status)
