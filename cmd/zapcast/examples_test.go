@@ -65,9 +65,7 @@ func TestExampleUnit_startsTheProgram(t *testing.T) {
 }
 
 func TestExampleUnit_verifies(t *testing.T) {
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("systemd-analyze is not installed")
-	}
+	installed(t, "systemd-analyze")
 	text, err := os.ReadFile(exampleUnit)
 	if err != nil {
 		t.Fatal(err)

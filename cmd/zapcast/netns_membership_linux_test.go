@@ -64,7 +64,7 @@ func TestNetns_zappingIsBounded(t *testing.T) {
 	zap := func() {
 		for i := range groups {
 			r := l.watch(s, fmt.Sprintf("/rtp/239.7.1.%d:5000", i+1), 1)
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond) // as long as somebody looks who zaps on
 			r.close()
 		}
 	}
