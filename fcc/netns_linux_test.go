@@ -3,6 +3,7 @@ package fcc
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -54,6 +55,7 @@ func farEnd(rate int) error {
 	s, err := server.Open(server.Config{
 		Listen: farServer, Channels: []ingest.FlowSpec{{Group: farGroup, Interface: "peer"}}, History: 64 << 20, ChannelHistory: 32 << 20,
 		Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Rate: 2e9, ClientRate: 1e9, ClientSessions: 16,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})), // seen where a test fails
 	})
 	if err != nil {
 		return err
