@@ -125,7 +125,8 @@ const (
 
 	firstMedia  = 500 * time.Millisecond // from the grant to the first packet
 	mediaPause  = time.Second            // longest pause within a burst
-	heldPause   = 500 * time.Millisecond // the same while the multicast waits for it
+	heldPause   = 500 * time.Millisecond // the same while the multicast goes on and waits for it
+	linePause   = 50 * time.Millisecond  // a longer one of the multicast is the line's, or our own
 	syncTime    = 15 * time.Second       // from the grant to the sync notice
 	longestTime = 10 * time.Minute       // of a burst, whatever happens
 

@@ -103,7 +103,8 @@ type machine struct {
 	giveUpAt  time.Time // of asking, or of the grant
 	joinAt    time.Time // join although no answer has come; zero: has been done
 	syncAt    time.Time // join although no sync notice has come
-	mediaAt   time.Time // last packet of the burst; zero: none
+	mediaAt   time.Time // last packet of the burst, later by what the line was silent for; zero: none
+	heardAt   time.Time // last packet of the multicast; zero: none
 	reportAt  time.Time
 	joinAfter *time.Duration
 
@@ -508,7 +509,7 @@ func (m *machine) tick(now time.Time) {
 
 func (m *machine) tickBurst(now time.Time, due func(time.Time) bool) {
 	switch {
-	case now.Sub(m.mediaAt) >= m.pause():
+	case now.Sub(m.mediaAt) >= mediaPause, m.heardAt.Sub(m.mediaAt) >= heldPause:
 		m.fallBack(now, reasonStopped)
 	case now.Sub(m.began) >= longestTime:
 		m.fallBack(now, reasonLonger)
@@ -521,12 +522,16 @@ func (m *machine) tickBurst(now time.Time, due func(time.Time) bool) {
 	}
 }
 
-// pause is how long a burst may bring nothing.
-func (m *machine) pause() time.Duration {
-	if m.first != nil {
-		return heldPause
+// heard notes that the multicast goes on. Time in which the whole line was
+// silent, or nobody read it, is no pause of the burst.
+func (m *machine) heard(now time.Time) {
+	if gap := now.Sub(m.heardAt); gap > linePause && !m.heardAt.IsZero() && !m.mediaAt.IsZero() {
+		m.mediaAt = m.mediaAt.Add(gap)
+		if m.mediaAt.After(now) {
+			m.mediaAt = now
+		}
 	}
-	return mediaPause
+	m.heardAt = now
 }
 
 // open reports whether the server may be sending, or about to.

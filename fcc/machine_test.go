@@ -41,8 +41,18 @@ func newTalk(t *testing.T, join string, names ...string) *talk {
 func (k *talk) wait(d time.Duration) *talk {
 	for end := k.now.Add(d); k.now.Before(end); {
 		k.now = k.now.Add(time.Millisecond)
+		if k.first != nil {
+			k.heard(k.now)
+		}
 		k.tick(k.now)
 	}
+	return k
+}
+
+// silence is a wait in which the line brings nothing at all.
+func (k *talk) silence(d time.Duration) *talk {
+	k.now = k.now.Add(d)
+	k.tick(k.now)
 	return k
 }
 
@@ -321,6 +331,19 @@ func TestMachine_rows(t *testing.T) {
 			k.joined(k.now, 100)
 			k.is(bursting).wait(heldPause - time.Millisecond).is(bursting)
 			k.wait(time.Millisecond).is(ending, "join", "splice", "stop").because(reasonStopped)
+		}},
+		{"15 the whole line stops", func(t *testing.T) {
+			k := flowing(t, Hedged)
+			k.joined(k.now, 100)
+			k.wait(100 * time.Millisecond).silence(800 * time.Millisecond).is(bursting)
+			k.wait(heldPause - 102*time.Millisecond).is(bursting) // 800 ms do not count
+			k.wait(10*time.Millisecond).is(ending, "join", "splice", "stop").because(reasonStopped)
+		}},
+		{"15 the whole line stops for long", func(t *testing.T) {
+			k := flowing(t, Hedged)
+			k.joined(k.now, 100)
+			k.silence(mediaPause - time.Millisecond).is(bursting)
+			k.silence(time.Millisecond).is(ending, "join", "splice", "stop").because(reasonStopped)
 		}},
 		{"16 no sync notice", func(t *testing.T) {
 			k := flowing(t, OnSync)

@@ -173,6 +173,9 @@ func (s *Source) Hold(p ingest.Packet, now time.Time) bool {
 			s.machine.joined(now, p.Seq)
 		}
 	}
+	if s.machine != nil {
+		s.machine.heard(now)
+	}
 	if m.over() {
 		if m.named {
 			s.multicast.Rename(p.SSRC)
@@ -243,14 +246,18 @@ func (s *seam) judge(now time.Time) {
 }
 
 // splice lets what has waited go out. What the burst has left out before it is
-// lost.
+// lost; of a burst that is of no use nothing goes out any more.
 func (s *seam) splice() {
 	if s.phase != waiting {
 		return
 	}
 	s.phase = releasing
 	if due, ok := s.source.multicast.Due(); ok && s.met && s.low-due < unrelated {
-		s.source.multicast.Skip(s.low)
+		if s.useless {
+			s.source.multicast.Begin(s.low)
+		} else {
+			s.source.multicast.Skip(s.low)
+		}
 	}
 }
 

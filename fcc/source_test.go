@@ -117,6 +117,7 @@ func TestSource_badServersCostNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			s.silent.Store(true) // until both listen
 			newStation(t, s)
 			z := s.zap(Config{}, Telecom, NewBook())
 			// The same group without a server: its next random-access point is 0.8 s away.
@@ -125,14 +126,15 @@ func TestSource_badServersCostNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer plain.Close()
+			s.silent.Store(false)
 
 			// A machine that is busy has rounds that last: what the group alone
 			// brings is looked at first, at the same time.
 			took := [2]time.Duration{}
 			sinks := [2]*ingesttest.Sink{{T: t}, z.sink}
-			for end := time.Now().Add(3 * time.Second); took[0] == 0 || took[1] == 0; time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(10 * time.Second); took[0] == 0 || took[1] == 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatalf("no start within 3 s: got %v; %+v", took, *z.source.Status().FCC)
+					t.Fatalf("no start within 10 s: got %v; %+v", took, *z.source.Status().FCC)
 				}
 				now := time.Now() // of one round of a loop
 				for i, source := range []ingest.Source{plain, z.source} {
@@ -201,6 +203,31 @@ func TestSource_lateLoop(t *testing.T) {
 		t.Errorf("got %d video packets from %d on, want %d from 0 on", n, begin, want)
 	}
 	if status := z.source.Status(); status.Lost != 0 || status.FCC.Kind != ingest.StartBurst {
+		t.Errorf("got %d lost, %+v", status.Lost, status.FCC)
+	}
+	if err := z.source.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A burst that begins as the multicast's own random-access point comes leaves
+// nothing of itself before it.
+func TestSource_multicastWinsOverTheFirstOfTheBurst(t *testing.T) {
+	s := &station{base: 65000, every: 1000}
+	s.silent.Store(true)
+	newStation(t, s)
+	z := s.zap(Config{}, Telecom, NewBook())
+	const first, last = 2000, 2100 // of the multicast, which begins with a random-access point
+	z.source.seam.burst(s.datagram(1000, 9), s.address(), time.Now())
+	for n := uint32(first); n <= last; n++ {
+		s.receiver.Send(s.spec.String(), s.datagram(n, 7))
+	}
+	z.until(10*time.Second, func(status ingest.FCCStatus) bool { return status.RandomAccess > 0 })
+	want := int(ingesttest.VideoFirst(last+1, s.every) - ingesttest.VideoFirst(first, s.every))
+	if begin, n := z.whole(); begin != ingesttest.VideoFirst(first, s.every) || n != want {
+		t.Errorf("got %d video packets from %d on, want %d from payload %d on", n, begin, want, first)
+	}
+	if status := z.source.Status(); status.Lost != 0 || status.FCC.Kind != ingest.StartMulticast || status.FCC.Reason != reasonMulticast {
 		t.Errorf("got %d lost, %+v", status.Lost, status.FCC)
 	}
 	if err := z.source.Close(); err != nil {

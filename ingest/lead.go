@@ -41,6 +41,10 @@ func (m *Multicast) Due() (seq uint16, ok bool) { return m.window.next, m.window
 // Skip gives up on what is missing before seq: it is known not to come.
 func (m *Multicast) Skip(seq uint16) { m.out = m.window.Skip(seq, m.out) }
 
+// Begin lets seq be the first to go out, if nothing has yet: what was collected
+// before it is dropped. Else it is Skip.
+func (m *Multicast) Begin(seq uint16) { m.out = m.window.Begin(seq, m.out) }
+
 // Rename says that the stream goes on under another SSRC.
 func (m *Multicast) Rename(ssrc uint32) { m.window.ssrc = ssrc }
 
@@ -51,4 +55,22 @@ func (w *Window) Skip(seq uint16, out [][]byte) [][]byte {
 		return out
 	}
 	return w.advance(seq, w.start(out))
+}
+
+// Begin drops what is collected before the first delivery and makes seq the
+// number that is due. After that delivery it is Skip.
+func (w *Window) Begin(seq uint16, out [][]byte) [][]byte {
+	if w.state != collecting {
+		return w.Skip(seq, out)
+	}
+	for ; w.held > 0; w.next++ {
+		if s := w.slot(w.next); s.held {
+			w.bytes -= len(s.payload)
+			w.pool.release(s.payload)
+			*s = slot{}
+			w.held--
+		}
+	}
+	w.state, w.next = following, seq
+	return out
 }
