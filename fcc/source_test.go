@@ -67,7 +67,6 @@ func TestSource_burstLeadsIntoTheMulticast(t *testing.T) {
 		for _, join := range []string{Hedged, OnSync} {
 			plain := join == Hedged && dialect == Huawei
 			t.Run(dialect+" "+join, func(t *testing.T) {
-				t.Parallel()
 				s := newStation(t, &station{speaks: dialect, base: 64000, syncAfter: 300 * time.Millisecond})
 				z := s.zap(Config{Join: join, Plain: plain}, dialect, NewBook())
 				status := z.until(10*time.Second, handed)
@@ -116,7 +115,6 @@ func TestSource_badServersCostNothing(t *testing.T) {
 		"is deaf to terminations": {speaks: Telecom, deaf: true, factor: 1.3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s.silent.Store(true) // until both listen
 			newStation(t, s)
 			z := s.zap(Config{}, Telecom, NewBook())

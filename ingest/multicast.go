@@ -68,18 +68,28 @@ func newMulticast(spec FlowSpec, flow Flow) *Multicast {
 // Drain implements Source. Every batch that the flow yields is one Append.
 func (m *Multicast) Drain(now time.Time, max int, sink Sink) (more bool) {
 	m.repair.now = now
+	left, more := m.read(now, max, sink)
+	if !more && m.repair.gather() {
+		// The media that were sent before that parity are here by now, and no loss.
+		if _, more = m.read(now, left, sink); !more {
+			m.useGathered(now)
+		}
+	}
+	if !more { // else what fills the hole may be waiting already
+		m.out = m.window.Expire(now, m.out)
+	}
+	m.deliver(now, sink)
+	return more
+}
+
+// read takes up to max datagrams of the media and delivers them, before another
+// flow takes their memory. It returns how many it could still have taken.
+func (m *Multicast) read(now time.Time, max int, sink Sink) (left int, more bool) {
 	for more = true; more && max > 0; {
 		var datagrams [][]byte
 		datagrams, more = m.flow.Read(max)
 		for _, b := range datagrams {
 			m.take(b, now)
-		}
-		if !more { // else what fills the hole may be waiting already
-			if len(m.repair.ports) > 0 {
-				m.deliver(now, sink) // before another flow takes the memory
-				m.readParity(now)
-			}
-			m.out = m.window.Expire(now, m.out)
 		}
 		m.deliver(now, sink)
 		if len(datagrams) == 0 {
@@ -87,7 +97,7 @@ func (m *Multicast) Drain(now time.Time, max int, sink Sink) (more bool) {
 		}
 		max -= len(datagrams)
 	}
-	return more
+	return max, more
 }
 
 // take sorts one datagram.

@@ -69,10 +69,20 @@ type repair struct {
 	ports   []*parityPort
 	inBand  parityCount
 
+	// What has come to the ports and waits for the media that were sent before
+	// it: copies, whose memory is used again.
+	gathered []gathered
+
 	now     time.Time
 	began   time.Time // when the first media came
 	last    time.Time // when parity came; at first, when it could have
 	resyncs int64     // of the window, as far as the decoder has heard
+}
+
+// A gathered datagram came to a port of parity.
+type gathered struct {
+	port  *parityPort
+	bytes []byte
 }
 
 // A parityPort is a port that was configured for parity.
@@ -212,9 +222,13 @@ func (m *Multicast) useParity(count *parityCount, now time.Time) {
 	m.repair.last = now
 }
 
-// readParity takes what has come to the configured ports.
-func (m *Multicast) readParity(now time.Time) {
-	for _, p := range m.repair.ports {
+// gather reads the configured ports, unless what was read before is still to be
+// used. It reports whether something waits.
+func (r *repair) gather() bool {
+	if len(r.gathered) > 0 {
+		return true
+	}
+	for _, p := range r.ports {
 		if p.flow == nil {
 			continue
 		}
@@ -222,7 +236,7 @@ func (m *Multicast) readParity(now time.Time) {
 			var datagrams [][]byte
 			datagrams, more = p.flow.Read(left)
 			for _, b := range datagrams {
-				m.takeParity(b, &p.parityCount, now)
+				r.keep(p, b)
 			}
 			if len(datagrams) == 0 {
 				break
@@ -230,6 +244,27 @@ func (m *Multicast) readParity(now time.Time) {
 			left -= len(datagrams)
 		}
 	}
+	return len(r.gathered) > 0
+}
+
+// keep copies a datagram into memory that was used before, where there is some.
+func (r *repair) keep(p *parityPort, b []byte) {
+	n := len(r.gathered)
+	if n == cap(r.gathered) {
+		r.gathered = append(r.gathered, gathered{})
+	}
+	r.gathered = r.gathered[:n+1]
+	g := &r.gathered[n]
+	g.port, g.bytes = p, append(g.bytes[:0], b...)
+}
+
+// useGathered takes what waits.
+func (m *Multicast) useGathered(now time.Time) {
+	r := &m.repair
+	for _, g := range r.gathered {
+		m.takeParity(g.bytes, &g.port.parityCount, now)
+	}
+	r.gathered = r.gathered[:0]
 }
 
 // interval is how soon the ports must be read.

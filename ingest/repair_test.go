@@ -378,3 +378,64 @@ func TestRepair_capture(t *testing.T) {
 		t.Errorf("six of one group: %+v", l)
 	}
 }
+
+// Media that come while parity is read are not lost: nothing is repaired.
+func TestRepair_mediaBesideParity(t *testing.T) {
+	e := emit(t, reedSolomon(t, 10, 2, fec.Integer), 0, 100)
+	r := &slowReceiver{Receiver: ingesttest.NewReceiver()}
+	spec := ingest.FlowSpec{Group: netip.MustParseAddrPort(group)}
+	m, err := ingest.OpenMulticast(r, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Repair(r, ingest.RepairConfig{Parity: []netip.AddrPort{netip.AddrPortFrom(netip.Addr{}, 5002)}})
+	sink := &ingesttest.Sink{T: t}
+	now := time.Now()
+	next := 0
+	send := func(end int) {
+		for ; next < end; next++ {
+			to := group
+			if e.sent[next].parity {
+				to = parityPort
+			}
+			r.Send(to, e.sent[next].bytes)
+		}
+	}
+	r.before = func() { send(min(next+6, len(e.sent))) } // of ten and two: often the last media and their parity
+	for range 200 {
+		now = now.Add(5 * time.Millisecond)
+		for m.Drain(now, 256, sink) {
+		}
+	}
+	if want := e.want(0, 100, nil); next != len(e.sent) || !bytes.Equal(sink.Bytes, want) {
+		t.Errorf("sent %d of %d, got %d bytes, want %d", next, len(e.sent), len(sink.Bytes), len(want))
+	}
+	if s := m.Status(); s.Losses.ReedSolomon > 0 || s.Duplicates > 0 || s.Lost > 0 {
+		t.Errorf("got %d repaired, %d duplicates, %d lost, want none", s.Losses.ReedSolomon, s.Duplicates, s.Lost)
+	}
+}
+
+// A slowReceiver has something arrive before each reading of parity.
+type slowReceiver struct {
+	*ingesttest.Receiver
+	before func()
+}
+
+func (r *slowReceiver) Open(spec ingest.FlowSpec) (ingest.Flow, error) {
+	f, err := r.Receiver.Open(spec)
+	if err == nil && spec.Group.Port() == 5002 {
+		f = &slowFlow{f, r}
+	}
+	return f, err
+}
+
+type slowFlow struct {
+	ingest.Flow
+	receiver *slowReceiver
+}
+
+func (f *slowFlow) Read(limit int) ([][]byte, bool) {
+	f.receiver.before()
+	return f.Flow.Read(limit)
+}
