@@ -34,11 +34,17 @@ func (s *rsState) note(g *group, top uint16) {
 type xorState struct {
 	step, count int // count 0: none has been seen
 	newest      uint16
+	seen        int // rows or columns, up to matrixRows
 }
+
+// matrixRows is how many rows may come before the first column: columns have 20
+// numbers at most (ST 2022-1 §8.1), and are sent while the next matrix is.
+const matrixRows = 2 * 20
 
 func (s *xorState) note(g *group) {
 	if s.count == 0 || int16(g.base-s.newest) > 0 {
 		s.newest = g.base
+		s.seen = min(s.seen+1, matrixRows)
 	}
 	s.step, s.count = g.step, g.count
 }
@@ -75,8 +81,12 @@ func (d *Decoder) hopeRS(seq uint16) bool {
 }
 
 // hopeXOR waits for the number's own row and column, and for those columns that
-// would complete its row: parity comes in order of the first number.
+// would complete its row: parity comes in order of the first number. Where rows
+// have begun, the first column may still come.
 func (d *Decoder) hopeXOR(seq uint16, age int) bool {
+	if d.columns.count == 0 && d.rows.count > 0 && d.rows.seen < matrixRows {
+		return age <= matrixRows*d.rows.count
+	}
 	matrix := d.columns.step * d.columns.count
 	if d.rows.count > 0 {
 		if matrix == 0 {
