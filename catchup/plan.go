@@ -15,6 +15,7 @@ type Plan struct {
 	Shifted   bool   // it is another moment than now: the stream is this viewer's own
 	Duration  bool   // only the length of the recording is asked for
 	Interface string // network interface asked for
+	Unfilled  string // the first placeholder in Target, such as "{utc}"; empty: none
 }
 
 // own are the parameters that are the proxy's.
@@ -49,6 +50,7 @@ func New(target, agent string, now time.Time) Plan {
 		plan.seek(&q, seeks, by, parseMode(settings["r2h-seek-mode"]), agent, now)
 	}
 	plan.Target = q.String()
+	plan.Unfilled = placeholder(unescape(plan.Target))
 	return plan
 }
 
@@ -95,7 +97,7 @@ func (plan *Plan) seek(q *query, seeks func(param) bool, by offsets, m mode, age
 		}
 	}
 	if at < 0 {
-		return // only placeholders, which somebody else fills in
+		return // only placeholders, which nobody has filled in
 	}
 	plan.Shifted = true
 	chosen := q.params[at]

@@ -32,7 +32,7 @@ func TestNew(t *testing.T) {
 			{"unreadable", "/ch1?playseek=yesterday&r2h-seek-offset=5", "TZ/UTC+8", Plan{Target: "/ch1?playseek=yesterday", Shifted: true}},
 			{"escaped", "/ch1?playseek=1999-12-31T12%3A00%3A00", "TZ/UTC+8", Plan{Target: "/ch1?playseek=1999-12-31T04%3A00%3A00", Shifted: true}},
 			{"twice", "/ch1?playseek={utc}-{utcend}&a=1?playseek=19991231120000&playseek=2", "TZ/UTC+1", Plan{Target: "/ch1?a=1?playseek=19991231110000", Shifted: true}},
-			{"placeholders only", "/ch1?playseek=${(b)yyyyMMddHHmmss}-${(e)yyyyMMddHHmmss}", "", Plan{Target: "/ch1?playseek=${(b)yyyyMMddHHmmss}-${(e)yyyyMMddHHmmss}"}},
+			{"placeholders only", "/ch1?playseek=${(b)yyyyMMddHHmmss}-${(e)yyyyMMddHHmmss}", "", Plan{Target: "/ch1?playseek=${(b)yyyyMMddHHmmss}-${(e)yyyyMMddHHmmss}", Unfilled: "${(b)yyyyMMddHHmmss}"}},
 			{"start", "/v.ts?r2h-start=30.5", "", Plan{Target: "/v.ts", Range: "npt=30.5-", Shifted: true}},
 			{"bad start", "/v.ts?r2h-start=-3", "", Plan{Target: "/v.ts"}},
 			{"duration", "/v.ts?r2h-duration=1&a", "", Plan{Target: "/v.ts?a", Duration: true}},

@@ -51,6 +51,10 @@ type Config struct {
 	// Default: nil, all of them.
 	Allow func(netip.Addr) bool
 
+	// AllowRedirect says to which addresses redirects may lead, but for those
+	// to the host and port that Open was given. Default: nil, all of them.
+	AllowRedirect func(netip.Addr) bool
+
 	// Private says that the stream is one viewer's own.
 	Private bool
 }
@@ -92,23 +96,36 @@ var client = &http.Client{
 		DisableKeepAlives:   true,
 		DisableCompression:  true,
 	},
-	CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+	CheckRedirect: func(to *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects {
 			return fmt.Errorf("expected at most %d redirects, found more", maxRedirects)
+		}
+		if reach, ok := to.Context().Value(reachKey{}).(*reach); ok {
+			reach.away.Store(to.URL.Host != via[0].URL.Host)
 		}
 		return nil
 	},
 }
 
-// allowKey is where a request's context has Config.Allow.
-type allowKey struct{}
+// A reach is what one request may connect to.
+type reach struct {
+	allow, redirect func(netip.Addr) bool // nil: everything
+	away            atomic.Bool           // a redirect has led to another host
+}
+
+func (r *reach) allows(addr netip.Addr) bool {
+	return (r.allow == nil || r.allow(addr)) && (r.redirect == nil || !r.away.Load() || r.redirect(addr))
+}
+
+// reachKey is where a request's context has its reach.
+type reachKey struct{}
 
 // control refuses a connection to an address that is not allowed, once its name
 // is resolved.
 func control(ctx context.Context, _, address string, _ syscall.RawConn) error {
-	allow, _ := ctx.Value(allowKey{}).(func(netip.Addr) bool)
+	reach, _ := ctx.Value(reachKey{}).(*reach)
 	to, err := netip.ParseAddrPort(address)
-	if allow == nil || err == nil && allow(to.Addr().Unmap()) {
+	if reach == nil || err == nil && reach.allows(to.Addr().Unmap()) {
 		return nil
 	}
 	return fmt.Errorf("the address %s is not within the networks that servers may be in", address)
@@ -131,7 +148,7 @@ func Open(address string, cfg Config) (*Source, error) {
 		name: u.Redacted(), private: cfg.Private, done: make(chan struct{}),
 		free: make(chan *block, blocks), full: make(chan *block, blocks),
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), allowKey{}, cfg.Allow))
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), reachKey{}, &reach{allow: cfg.Allow, redirect: cfg.AllowRedirect}))
 	s.cancel = cancel
 	late := time.AfterFunc(cfg.Timeout, cancel)
 	body, err := s.get(ctx, u, cfg)

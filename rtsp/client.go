@@ -53,8 +53,14 @@ func (c *Client) Close() {
 	c.ending.Wait()
 }
 
-// Allows reports whether a server may have this address.
-func (c *Client) Allows(addr netip.Addr) bool { return c.config.Load().allows(addr) }
+// Allows reports whether a server may have this address. A nil client knows no
+// exceptions to the default.
+func (c *Client) Allows(addr netip.Addr) bool {
+	if c == nil {
+		return Config{}.allows(addr)
+	}
+	return c.config.Load().allows(addr)
+}
 
 // Open plays r. It blocks until the server has answered PLAY; the first media may
 // be yet to come. The source belongs to the loop of receiver, which a session

@@ -9,27 +9,76 @@ import (
 	"net/netip"
 	"strconv"
 	"syscall"
+	"time"
 )
 
-// dial connects to the server of u: its addresses are tried one after the other.
+// stagger is how long one address of a server has for itself before the next is
+// tried beside it (RFC 8305 §5 says at most 2 s, and recommends 250 ms).
+const stagger = 300 * time.Millisecond
+
+// dial connects to the server of u, by the first of its addresses that answers.
 func (s *session) dial(ctx context.Context, u URL) (net.Conn, error) {
 	addrs, err := s.addresses(ctx, u.Host)
 	if err != nil {
 		return nil, fail(0, "%s: %v", u, err)
 	}
-	var last error
+	var refused error
+	allowed := addrs[:0]
 	for _, addr := range addrs {
-		if !s.cfg.allows(addr) {
-			last = fail(statusForbidden, "%s: the address %s is not within the networks that RTSP servers may be in", u, addr)
+		if s.cfg.allows(addr) {
+			allowed = append(allowed, addr)
 			continue
 		}
+		refused = fail(statusForbidden, "%s: the address %s is not within the networks that RTSP servers may be in", u, addr)
+	}
+	if len(allowed) == 0 {
+		return nil, refused
+	}
+	return s.race(ctx, u, allowed)
+}
+
+// race connects to the addresses, each beginning when the one before it has failed
+// or has had its time. The first connection is kept. Without any, the error is
+// that of the last to fail.
+func (s *session) race(ctx context.Context, u URL, addrs []netip.Addr) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results, over := make(chan result), make(chan struct{})
+	defer close(over)
+	connect := func(addr netip.Addr) {
 		conn, err := s.connect(ctx, u, netip.AddrPortFrom(addr, u.Port))
-		if err == nil {
-			return conn, nil
+		select {
+		case results <- result{conn, err}:
+		case <-over: // another was first
+			if err == nil {
+				_ = conn.Close()
+			}
 		}
-		last = err
-		if ctx.Err() != nil {
-			break
+	}
+	var last error
+	for running := 0; running > 0 || len(addrs) > 0; {
+		var next <-chan time.Time
+		if len(addrs) > 0 {
+			go connect(addrs[0])
+			addrs, running = addrs[1:], running+1
+		}
+		if len(addrs) > 0 {
+			next = time.After(stagger)
+		}
+		select {
+		case r := <-results:
+			if r.err == nil {
+				return r.conn, nil
+			}
+			last, running = r.err, running-1
+			if ctx.Err() != nil {
+				addrs = nil
+			}
+		case <-next:
 		}
 	}
 	return nil, last

@@ -108,9 +108,9 @@ func protocol(s lineup.Source) string {
 func (t *Tuner) opener(s lineup.Source) func(ingest.Receiver) (ingest.Source, error) {
 	path, ok := streamPath(s)
 	if !ok {
-		agent := t.config.Load().UserAgent
+		config := t.config.Load()
 		return func(ingest.Receiver) (ingest.Source, error) {
-			source, err := httpin.Open(s.URL, httpin.Config{UserAgent: agent})
+			source, err := httpin.Open(s.URL, httpin.Config{UserAgent: config.UserAgent, AllowRedirect: config.RTSP.Allows})
 			if err != nil {
 				return nil, err
 			}

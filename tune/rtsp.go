@@ -51,6 +51,9 @@ func (t *Tuner) rtspChannel(url, agent string, now time.Time) (Channel, error) {
 		return Channel{}, badRequest("%s", strings.TrimPrefix(err.Error(), "rtsp: "))
 	}
 	plan := catchup.New(u.Target, agent, now)
+	if plan.Unfilled != "" {
+		return Channel{}, badRequest("expected a moment in the place of %s, which the player has not filled in", Quote(plan.Unfilled))
+	}
 	u.Target = plan.Target
 	if plan.Interface != "" {
 		if _, err := t.resolver.InterfaceByName(plan.Interface); err != nil {
