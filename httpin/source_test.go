@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -158,6 +159,46 @@ func TestOpen_refuses(t *testing.T) {
 		}
 	}
 }
+
+// A server that the configuration names may be anywhere; where it redirects to is
+// looked at once its name is resolved, at every hop.
+func TestOpen_redirectsToOtherHosts(t *testing.T) {
+	var home string // this server; "localhost" is another name of it
+	home = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		away := strings.Replace(home, "127.0.0.1", "localhost", 1)
+		for path, to := range map[string]string{"/here": "/ts", "/away": away + "/ts", "/there-and-back": away + "/back", "/back": home + "/ts", "/port": "http://127.0.0.1:1/"} {
+			if r.URL.Path == path {
+				http.Redirect(w, r, to, http.StatusFound)
+				return
+			}
+		}
+		_, _ = w.Write(ingesttest.TS(0, 7))
+	})
+	loopback := func(addr netip.Addr) bool { return addr.IsLoopback() }
+	for _, tt := range []struct {
+		path     string
+		redirect func(netip.Addr) bool
+		want     string
+	}{
+		{"/ts", notLoopback, ""},
+		{"/here", notLoopback, ""},
+		{"/away", loopback, ""},
+		{"/away", nil, ""},
+		{"/away", notLoopback, "is not within the networks"},
+		{"/there-and-back", notLoopback, "is not within the networks"},
+		{"/port", notLoopback, "the address 127.0.0.1:1 is not within the networks"},
+	} {
+		s, err := Open(home+tt.path, Config{AllowRedirect: tt.redirect})
+		if err == nil {
+			_ = s.Close()
+		}
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got error %v, want %q", tt.path, err, tt.want)
+		}
+	}
+}
+
+func notLoopback(addr netip.Addr) bool { return !addr.IsLoopback() }
 
 func TestOpen_givesUp(t *testing.T) {
 	release := make(chan struct{})

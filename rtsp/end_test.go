@@ -2,10 +2,13 @@ package rtsp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,7 +114,15 @@ func TestTeardown_deadConnection(t *testing.T) {
 			_ = p.Close()
 		})
 	})
-	source, err := open(t, Config{}, server.url("/"))
+	u, looked := server.url("/"), atomic.Bool{}
+	u.Host = "edge.example.net"
+	cfg := Config{Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+		if looked.Swap(true) {
+			return []netip.Addr{netip.MustParseAddr("127.0.0.77")}, nil // by then the name means another server
+		}
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+	}}
+	source, err := open(t, cfg, u)
 	if err != nil {
 		t.Fatal(err)
 	}

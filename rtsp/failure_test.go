@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -102,6 +103,7 @@ func TestFailure_nobodyListens(t *testing.T) {
 	}
 }
 
+// An address that refuses gives way to the next at once.
 func TestFailure_severalAddresses(t *testing.T) {
 	frames, ts := rtpFrames(0, 10)
 	server := newStubborn(t, func(p *peer) { p.serve(nil, func() { _, _ = p.Write(frames) }) })
@@ -110,17 +112,27 @@ func TestFailure_severalAddresses(t *testing.T) {
 	cfg := Config{Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.77"), netip.MustParseAddr("127.0.0.1")}, nil
 	}}
-	_, sink := watch(t, cfg, u, len(ts))
-	if !bytes.Equal(sink.Bytes, ts) {
-		t.Errorf("got %d bytes that differ, want %d", len(sink.Bytes), len(ts))
+	least := time.Duration(math.MaxInt64) // of some: a busy machine may take its time over one
+	for tries := 0; tries < 10 && least >= stagger; tries++ {
+		began := time.Now()
+		_, sink := watch(t, cfg, u, len(ts))
+		least = min(least, time.Since(began))
+		if !bytes.Equal(sink.Bytes, ts) {
+			t.Errorf("got %d bytes that differ, want %d", len(sink.Bytes), len(ts))
+		}
+	}
+	if least >= stagger {
+		t.Errorf("got the stream after %v at best, want it before %v", least, stagger)
 	}
 }
 
 func TestFailure_localAddressesAreNotReached(t *testing.T) {
 	server := newStubborn(t, func(p *peer) { _, _ = p.next() })
-	client := NewClient(Config{})
+	client := NewClient(Config{Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("::ffff:127.0.0.1"), netip.MustParseAddr("127.0.0.1")}, nil
+	}})
 	defer client.Close()
-	for _, host := range []string{"127.0.0.1", "::1", "169.254.169.254", "0.0.0.0", "239.1.1.1"} {
+	for _, host := range []string{"127.0.0.1", "::1", "::ffff:127.0.0.1", "169.254.169.254", "fe80::1", "0.0.0.0", "239.1.1.1", "inside.example.net"} {
 		u := server.url("/")
 		u.Host = host
 		var failed *Error

@@ -187,7 +187,7 @@ func (s *session) teardown() {
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	if s.nc == nil {
-		conn, err := s.dial(ctx, s.m.url)
+		conn, err := s.connect(ctx, s.m.url, s.m.server) // no other server of that name knows the session
 		if err != nil {
 			s.cfg.Logger.Debug("rtsp: the server was not told of the end", "source", s.m.url.String(), "err", err)
 			return

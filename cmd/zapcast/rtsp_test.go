@@ -428,6 +428,8 @@ func TestRTSP_refusals(t *testing.T) {
 		"h:99999/":                               "400 expected a port from 1 to 65535",
 		server + "/x?r2h-ifname=missing0":        "400 unknown interface",
 		server + "/missing?r2h-duration=1":       "404 No such channel here",
+		server + "/x?playseek={utc}-{utcend}":    "400 expected a moment in the place of \"{utc}\", which the player has not filled in",
+		server + "/x?a=%24%7B(b)yyyyMMdd%7CUTC}": "400 in the place of \"${(b)yyyyMMdd|UTC}\"",
 		server + "/" + strings.Repeat("a", 2048): "414 expected at most",
 	} {
 		resp := request(t, base+path)
