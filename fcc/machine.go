@@ -336,7 +336,7 @@ func (m *machine) adopt(a answer) {
 
 // expect goes to a state in which a burst is expected.
 func (m *machine) expect(now time.Time, s state) {
-	m.state = s
+	m.state, m.joinAt = s, time.Time{} // it has answered: the join is the server's to say
 	m.giveUpAt, m.syncAt = now.Add(firstMedia), now.Add(syncTime)
 	m.reportAt = now.Add(m.reportEvery())
 }

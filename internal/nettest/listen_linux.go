@@ -25,7 +25,20 @@ type Ear struct {
 // left out.
 func (l *Lab) Listen(ns, dev string) *Ear {
 	l.t.Helper()
+	return l.hear(l.packetSocket(ns, dev, unix.SOCK_DGRAM))
+}
+
+// Overhear listens as Listen does, also to what the namespace itself sends.
+func (l *Lab) Overhear(ns, dev string) *Ear {
+	l.t.Helper()
 	fd := l.packetSocket(ns, dev, unix.SOCK_DGRAM)
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 0); err != nil {
+		l.t.Errorf("packet socket on %s: %v", dev, err)
+	}
+	return l.hear(fd)
+}
+
+func (l *Lab) hear(fd int) *Ear {
 	e := &Ear{l: l}
 	l.background(fd, func() {
 		buf := make([]byte, 1<<16)

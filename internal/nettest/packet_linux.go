@@ -17,6 +17,7 @@ type Packet struct {
 	RouterAlert bool
 	ChecksumOK  bool   // of IGMP and ICMPv6; not looked at in others
 	Body        []byte // UDP: the payload; else what follows the IP header
+	Bytes       []byte // all of it, from the IP header on
 }
 
 // Types of group records (RFC 3376 §4.2.12).
@@ -40,7 +41,7 @@ type Report struct {
 
 // parse reads an IP packet, without copying its body.
 func parse(b []byte, at time.Time) (p Packet, ok bool) {
-	p.At = at
+	p.At, p.Bytes = at, b
 	switch {
 	case len(b) >= 20 && b[0]>>4 == 4:
 		header, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
@@ -51,7 +52,7 @@ func parse(b []byte, at time.Time) (p Packet, ok bool) {
 		p.To = netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[16:])), 0)
 		p.Protocol, p.Hops = b[9], int(b[8])
 		p.RouterAlert = string(b[20:header]) == "\x94\x04\x00\x00"
-		p.Body = b[header:total]
+		p.Body, p.Bytes = b[header:total], b[:total]
 		p.ChecksumOK = p.Protocol == unix.IPPROTO_IGMP && sum(p.Body) == 0xffff
 		if binary.BigEndian.Uint16(b[6:])&0x1fff != 0 {
 			return p, true // a later fragment has no ports
@@ -64,7 +65,7 @@ func parse(b []byte, at time.Time) (p Packet, ok bool) {
 		p.From = netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:])), 0)
 		p.To = netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[24:])), 0)
 		p.Protocol, p.Hops = b[6], int(b[7])
-		p.Body = b[40:end]
+		p.Body, p.Bytes = b[40:end], b[:end]
 		if p.Protocol == 0 && len(p.Body) >= 8 { // hop-by-hop options
 			p.Protocol = p.Body[0]
 			p.RouterAlert = string(p.Body[2:6]) == "\x05\x02\x00\x00"
