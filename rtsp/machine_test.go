@@ -14,6 +14,8 @@ type script struct {
 	m    *machine
 	now  time.Time
 	sent []message
+
+	local, server netip.AddrPort
 }
 
 func newScript(t *testing.T, cfg Config) *script {
@@ -23,7 +25,10 @@ func newScript(t *testing.T, cfg Config) *script {
 		t.Fatal(err)
 	}
 	now := time.Unix(0, 0)
-	return &script{t: t, m: newMachine(&cfg, u, "", false, now), now: now}
+	return &script{
+		t: t, m: newMachine(&cfg, u, "", false, now), now: now,
+		local: netip.MustParseAddrPort("192.0.2.7:40000"), server: netip.MustParseAddrPort("192.0.2.1:554"),
+	}
 }
 
 // run does what the machine asks for, and returns the other actions.
@@ -34,7 +39,7 @@ func (s *script) run() (others []actionKind) {
 		case actNone:
 			return others
 		case actDial:
-			s.m.dialed(netip.MustParseAddrPort("192.0.2.7:40000"), netip.MustParseAddrPort("192.0.2.1:554"), nil, s.now)
+			s.m.dialed(s.local, s.server, nil, s.now)
 		case actBind:
 			s.m.bound([2]uint16{10000, 10001}, netip.AddrPort{}, s.now)
 		case actSend:
@@ -106,6 +111,17 @@ func TestMachine_requests(t *testing.T) {
 	}
 	if accept := s.sent[1].header.get("Accept"); accept != "application/sdp" {
 		t.Errorf("DESCRIBE: got Accept %q", accept)
+	}
+}
+
+// Who only wants the description needs no ports, and no STUN.
+func TestMachine_descriptionNeedsNoPorts(t *testing.T) {
+	s := newScript(t, Config{STUN: "192.0.2.50"})
+	s.m.headers = true
+	s.run()
+	s.answer("RTSP/1.0 200 OK\nCSeq: CSEQ\n\n")
+	if a, _ := s.m.next(s.now); a.kind != actSend || !strings.HasPrefix(string(a.data), "DESCRIBE ") {
+		t.Errorf("after OPTIONS: got action %d %q, want DESCRIBE at once", a.kind, a.data)
 	}
 }
 
@@ -183,6 +199,24 @@ func TestMachine_punches(t *testing.T) {
 	s.now = s.now.Add(31 * time.Second)
 	if others := s.run(); len(others) != 1 || others[0] != actPunch {
 		t.Errorf("with the keep-alive: got %v, want a punch", others)
+	}
+	for _, source := range []string{"127.0.0.1", "::1", "169.254.169.254", "239.1.1.1", "::ffff:127.0.0.1"} {
+		s = newScript(t, Config{})
+		s.play("", "9", "RTP/AVP;unicast;server_port=53-54;source="+source)
+		if p := s.m.punch(); p.to != netip.MustParseAddr("192.0.2.1") {
+			t.Errorf("a server that names %s: got a punch to %v, want it at the server's own address", source, p.to)
+		}
+	}
+	for transport, rtp := range map[string][]byte{"RTP/AVP;unicast;server_port=6000": nil, "RTP/AVP;unicast;server_port=6000;source=2001:db8::9": emptyRTP} {
+		s = newScript(t, Config{})
+		s.local, s.server = netip.MustParseAddrPort("[2001:db8::7]:40000"), netip.MustParseAddrPort("[2001:db8::1]:554")
+		s.play("", "9", transport)
+		if p := s.m.punch(); string(p.rtp) != string(rtp) || string(p.rtcp) != string(emptyReport) || p.ports != [2]uint16{6000, 6001} {
+			t.Errorf("over IPv6, %s: got %+v, want % x from the media port", transport, p, rtp)
+		}
+		if nat := s.sent[1].header.get("x-NAT") + s.sent[2].header.get("x-NAT"); nat != "" {
+			t.Errorf("over IPv6: got x-NAT %s, want none", nat)
+		}
 	}
 	s = newScript(t, Config{})
 	s.play("", "9", "RTP/AVP/TCP;interleaved=0-1")

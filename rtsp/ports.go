@@ -100,7 +100,9 @@ func (m *machine) punch() (p punch) {
 	if m.transport.way != OverUDP || m.transport.server[0] == 0 {
 		return p
 	}
-	p.to = m.transport.mediaSource(m.server.Addr())
+	if p.to = m.transport.mediaSource(m.server.Addr()); !m.cfg.allows(p.to) {
+		p.to = m.server.Addr() // a server is not to say whom we knock at
+	}
 	p.ports = m.transport.server
 	if addr, ok := m.clientAddr(); ok {
 		rtp := m.ports[0]

@@ -44,7 +44,7 @@ func TestQuirk_headerAndBodyInTwoSegments(t *testing.T) {
 func TestQuirk_sessionFromOptions(t *testing.T) {
 	server := expect(t, Config{}, func(p *peer, r request) bool {
 		if r.method == "OPTIONS" {
-			p.answer(r, "200 OK", "Session: 77;timeout=30", "Server: HMS_V1R2")
+			p.answer(r, "200 OK", "Session: 77;timeout=30", "Server: HMS_V1R2", "Timeshift-Status: 1")
 			return true
 		}
 		if r.header.get("Session") != "77" && r.method != "PLAY" && r.method != "TEARDOWN" {

@@ -105,10 +105,10 @@ func (s *Source) Drain(now time.Time, max int, sink ingest.Sink) (more bool) {
 		if s.udp != nil {
 			s.udp.turn = true
 		}
-		for again := !s.interleaved(); again; { // only messages are wanted
-			_, again = s.tcp.Read(max)
+		if !s.interleaved() { // only messages are wanted: once, or who sends without end would hold the loop
+			_, more = s.tcp.Read(max)
 		}
-		more = s.media.Drain(now, max, sink)
+		more = s.media.Drain(now, max, sink) || more
 		if s.udp != nil {
 			s.udp.turn = false
 		}

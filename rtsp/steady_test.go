@@ -7,12 +7,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -114,6 +116,45 @@ func TestSource_turnIsBounded(t *testing.T) {
 	sink := &countingSink{}
 	if more := s.Drain(time.Now(), 50, sink); !more || sink.bytes > 50*1316 {
 		t.Errorf("got more %t, %d bytes, want more and at most %d", more, sink.bytes, 50*1316)
+	}
+}
+
+// A tide is a server that asks without end, as fast as it is read.
+type tide struct{ tap }
+
+func (l *tide) read(p []byte) (int, error) {
+	l.left++
+	one := "OPTIONS rtsp://h RTSP/1.0\r\nCSeq: 1\r\n\r\n"
+	return copy(p, strings.Repeat(one, len(p)/len(one)+1)), nil
+}
+
+// silentPort is a UDP port that nobody sends to.
+type silentPort struct{}
+
+func (silentPort) read([]byte) (int, error)    { return 0, errAgain }
+func (silentPort) send([]byte, netip.AddrPort) {}
+func (silentPort) close() error                { return nil }
+
+// A server that asks without end has its turn as others do, wherever media come.
+func TestSource_floodOfRequests(t *testing.T) {
+	for _, way := range []string{OverTCP, OverUDP} {
+		s, _ := steady(t, 40)
+		l := &tide{}
+		s.tcp.link = l
+		if s.session.m.transport.way = way; way == OverUDP {
+			s.udp = &udpFlow{port: silentPort{}, m: s.session.m, scratch: s.tcp.scratch}
+			s.media = ingest.NewUnicast(s.udp)
+		}
+		done := make(chan bool)
+		go func() { done <- s.Drain(time.Now(), 256, &countingSink{}) }()
+		select {
+		case more := <-done:
+			if !more || l.left > 3 {
+				t.Errorf("%s: got more %t after %d reads, want more after a few", way, more, l.left)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: the turn does not end", way)
+		}
 	}
 }
 
@@ -300,6 +341,43 @@ func udpServer(t *testing.T, got func(r request), datagrams [][]byte) *stubborn 
 			}
 		})
 	})
+}
+
+// Datagrams may hold bare TS, whatever was announced.
+func TestSource_udpBareTS(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg Config) {
+		cfg.Transports = []string{OverUDP}
+		want := ingesttest.TS(7, 70)
+		var datagrams [][]byte
+		for part := range slices.Chunk(want, 7*188) {
+			datagrams = append(datagrams, part)
+		}
+		server := udpServer(t, func(request) {}, datagrams)
+		source, sink := watch(t, cfg, server.url("/"), len(want))
+		if st := source.Status(); string(sink.Bytes) != string(want) || st.Payload != "mp2t-direct" {
+			t.Errorf("got %d bytes, payload %q, want %d that are the same, and mp2t-direct", len(sink.Bytes), st.Payload, len(want))
+		}
+	})
+}
+
+// The answer to a keep-alive may have a body, between two frames.
+func TestSource_keepAliveAnsweredWithABody(t *testing.T) {
+	s, _ := steady(t, 40)
+	one, ts := rtpFrames(0, 3)
+	two, more := rtpFrames(3, 3)
+	s.session.m.keepAlive = time.Now()
+	s.Drain(time.Now(), 0, &countingSink{})
+	if s.session.m.waits != "GET_PARAMETER" {
+		t.Fatalf("got %q under way, want GET_PARAMETER", s.session.m.waits)
+	}
+	body := string(frame(0, []byte("no frame"))) + "RTSP/1.0 454 x\r\n\r\n"
+	answer := fmt.Sprintf("RTSP/1.0 200 OK\r\nCSeq: %d\r\nContent-Length: %d\r\n\r\n%s", s.session.m.waitCSeq, len(body), body)
+	s.tcp.carry = []byte(string(one) + answer + string(two))
+	sink := &ingesttest.Sink{T: t}
+	drain(t, s, sink, len(ts)+len(more))
+	if want := string(ts) + string(more); string(sink.Bytes) != want || s.session.m.waits != "" {
+		t.Errorf("got %d bytes, %q under way, want %d that are the same, and nothing", len(sink.Bytes), s.session.m.waits, len(want))
+	}
 }
 
 func TestSource_udpWithPunchAndSTUN(t *testing.T) {

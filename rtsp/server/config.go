@@ -37,6 +37,8 @@ type Config struct {
 
 	// Logger takes the log. Default: none.
 	Logger *slog.Logger
+
+	sessionTimeout time.Duration // sessionTimeout, but in tests
 }
 
 func (c Config) withDefaults() Config {
@@ -48,6 +50,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.HeaderTimeout <= 0 {
 		c.HeaderTimeout = 5 * time.Second
+	}
+	if c.sessionTimeout <= 0 {
+		c.sessionTimeout = sessionTimeout
 	}
 	if c.Seat == nil {
 		c.Seat = func(netip.Addr, string) (func(), bool) { return func() {}, true }

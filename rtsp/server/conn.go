@@ -26,10 +26,12 @@ type conn struct {
 	stream   stream    // where it does not travel here: while it plays
 	relay    *relay    // and goes to a group
 	lastWord time.Time // when the client last said something
+	waiting  time.Time // since when the next request is waited for
+	partial  time.Time // since when the rest of one is; zero: nothing of it is here
 }
 
 func newConn(s *Server, config *Config, nc net.Conn) *conn {
-	c := &conn{server: s, config: config, nc: nc, addr: addressOf(nc.RemoteAddr()), client: nc.RemoteAddr().String()}
+	c := &conn{server: s, config: config, nc: nc, addr: addressOf(nc.RemoteAddr()), client: nc.RemoteAddr().String(), waiting: time.Now()}
 	var id [8]byte
 	rand.Read(id[:])
 	c.machine.id = hex.EncodeToString(id[:])
@@ -45,6 +47,9 @@ func newConn(s *Server, config *Config, nc net.Conn) *conn {
 func (c *conn) run() {
 	for m := &c.machine; ; {
 		a := m.next()
+		if a.kind != wait {
+			c.partial = time.Time{}
+		}
 		for a.kind == lookup || a.kind == settle {
 			a = c.answer(a.kind)
 		}
@@ -53,6 +58,9 @@ func (c *conn) run() {
 		}
 		if len(a.reply) > 0 && !c.write(a.reply) {
 			a.kind = end
+		}
+		if a.kind != wait {
+			c.waiting = time.Now()
 		}
 		switch a.kind {
 		case wait:
@@ -63,6 +71,7 @@ func (c *conn) run() {
 			continue
 		case start:
 			first, err := c.start()
+			c.waiting = time.Now()
 			switch {
 			case err == nil && c.stream == nil:
 				return // it is the engine's now
@@ -186,19 +195,29 @@ func (c *conn) write(b []byte) bool {
 	return err == nil
 }
 
-// read waits for what the client says next: not long for the first request and
-// for the rest of one, and as long as a session lasts between two.
+// deadline is when the client has to have said what is waited for. His first
+// request may not take long, nor the rest of any, however many pieces it comes
+// in; between two there is as long as a session lasts.
+func (c *conn) deadline(now time.Time) time.Time {
+	m := &c.machine
+	switch {
+	case c.stream != nil:
+		return now.Add(min(reportInterval, c.config.sessionTimeout))
+	case len(m.buf) > 0:
+		if c.partial.IsZero() {
+			c.partial = now
+		}
+		return c.partial.Add(c.config.HeaderTimeout)
+	case m.state == idle && m.channel.Open == nil:
+		return c.waiting.Add(c.config.HeaderTimeout)
+	}
+	return c.waiting.Add(c.config.sessionTimeout)
+}
+
+// read waits for what the client says next.
 func (c *conn) read() bool {
 	m := &c.machine
-	patience := sessionTimeout
-	if m.state == idle && m.channel.Open == nil || len(m.buf) > 0 {
-		patience = c.config.HeaderTimeout
-	}
-	now := time.Now()
-	deadline := now.Add(patience)
-	if c.stream != nil {
-		deadline = now.Add(reportInterval)
-	}
+	deadline := c.deadline(time.Now())
 	c.nc.SetReadDeadline(deadline)
 	if c.stream != nil && c.stream.over() { // not before the deadline is set, which is taken back when it is over
 		return false
@@ -216,7 +235,7 @@ func (c *conn) read() bool {
 		return false
 	}
 	if !c.stream.watch(time.Now(), c.lastWord) {
-		c.config.Logger.Info("no word from the client", "client", c.client, "channel", m.channel.Key, "timeout", sessionTimeout)
+		c.config.Logger.Info("no word from the client", "client", c.client, "channel", m.channel.Key, "timeout", c.config.sessionTimeout)
 		return false
 	}
 	return true

@@ -19,8 +19,8 @@ type ports struct {
 	packets *net.UDPConn // holds the port; what comes here is nobody's
 	reports *net.UDPConn
 
-	mu    sync.Mutex // guards peers
-	peers map[netip.AddrPort]*receiver
+	mu    sync.Mutex                   // guards peers
+	peers map[netip.AddrPort]*receiver // by where reports come from, without a zone
 }
 
 // A receiver is a session whose packets are datagrams.
@@ -28,7 +28,7 @@ type receiver struct {
 	ports  *ports
 	to     netip.AddrPort // where its reports go to and come from
 	ssrc   uint32
-	heard  atomic.Int64 // when it last said something, in s since 1970
+	heard  atomic.Int64 // when it last said something, in ns since 1970
 	frames atomic.Int64 // sent until now
 	bytes  atomic.Int64
 	begun  chan beginning
@@ -36,7 +36,8 @@ type receiver struct {
 	nudge  func()        // makes its goroutine look at ended
 	feed   *fanout.Feed
 
-	reported time.Time // last sender report
+	reported time.Time     // last sender report
+	timeout  time.Duration // how long it may be silent
 	paused   bool
 }
 
@@ -112,7 +113,7 @@ func (p *ports) listen() {
 		r := p.peers[unmap(from)]
 		p.mu.Unlock()
 		if r != nil {
-			r.heard.Store(time.Now().Unix())
+			r.heard.Store(time.Now().UnixNano())
 		}
 	}
 }
@@ -139,18 +140,18 @@ func unmap(a netip.AddrPort) netip.AddrPort {
 func (p *ports) add(r *receiver) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.peers[r.to] != nil {
+	if p.peers[unmap(r.to)] != nil {
 		return false
 	}
-	p.peers[r.to] = r
+	p.peers[unmap(r.to)] = r
 	return true
 }
 
 func (p *ports) remove(r *receiver) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.peers[r.to] == r {
-		delete(p.peers, r.to)
+	if p.peers[unmap(r.to)] == r {
+		delete(p.peers, unmap(r.to))
 	}
 }
 
@@ -178,9 +179,9 @@ func (c *conn) startUnicast() (first beginning, err error) {
 	}
 	r := &receiver{
 		ports: p, to: netip.AddrPortFrom(c.addr, uint16(m.chosen.second)), ssrc: m.ssrc, begun: make(chan beginning, 2),
-		ended: make(chan struct{}), nudge: func() { c.nc.SetReadDeadline(time.Unix(1, 0)) },
+		ended: make(chan struct{}), nudge: func() { c.nc.SetReadDeadline(time.Unix(1, 0)) }, timeout: c.config.sessionTimeout,
 	}
-	r.heard.Store(time.Now().Unix())
+	r.heard.Store(time.Now().UnixNano())
 	if !p.add(r) {
 		return first, tune.Refuse(453, "port %d of %v is in use by another session", m.chosen.second, c.addr)
 	}
@@ -271,7 +272,7 @@ func (r *receiver) watch(now, lastWord time.Time) bool {
 		r.reported = now
 		r.report(senderReport(r.ssrc, now, r.frames.Load(), r.bytes.Load()))
 	}
-	return !r.silent(now) || now.Sub(lastWord) <= sessionTimeout
+	return !r.silent(now) || now.Sub(lastWord) <= r.timeout
 }
 
 // close implements stream.
@@ -288,5 +289,5 @@ func (r *receiver) report(b []byte) { _, _ = r.ports.reports.WriteToUDPAddrPort(
 
 // silent reports whether no report was heard for too long.
 func (r *receiver) silent(now time.Time) bool {
-	return now.Unix()-r.heard.Load() > int64(sessionTimeout/time.Second)
+	return now.Sub(time.Unix(0, r.heard.Load())) > r.timeout
 }

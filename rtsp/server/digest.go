@@ -49,11 +49,15 @@ func (d *digest) allows(r *request) bool {
 	return subtle.ConstantTimeCompare([]byte(want), []byte(strings.ToLower(p["response"]))) == 1
 }
 
-// sameChannel reports whether two URLs name the same channel. Players sign the
-// channel's URL where they ask for its track, or leave out a final slash.
+// sameChannel reports whether two URLs name the same channel, the first of which
+// may leave out scheme and host. Players sign the channel's URL where they ask for
+// its track, or leave out a final slash.
 func sameChannel(a, b string) bool {
 	if a == b {
 		return true
+	}
+	if strings.HasPrefix(a, "/") {
+		a = "rtsp://h" + a
 	}
 	p, err := parsePlace(a)
 	q, err2 := parsePlace(b)

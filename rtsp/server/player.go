@@ -75,8 +75,8 @@ func (p *player) Tick(now time.Time, frames, bytes int64) {
 	switch {
 	case p.feed == nil:
 	case m.state == paused:
-		if now.Sub(p.lastWord) > sessionTimeout {
-			p.feed.Close("paused, and no word from the client for " + sessionTimeout.String())
+		if limit := p.conn.config.sessionTimeout; now.Sub(p.lastWord) > limit {
+			p.feed.Close("paused, and no word from the client for " + limit.String())
 		}
 	case now.Sub(p.reported) >= reportInterval:
 		p.reported = now

@@ -231,13 +231,16 @@ func (r *relay) report(c net.Conn) {
 func (r *relay) over() bool { return isClosed(r.ended) }
 
 // relayed is the stream of one client of a relay, who cannot stop it for others.
-type relayed struct{ *relay }
+type relayed struct {
+	*relay
+	timeout time.Duration // how long he may be silent
+}
 
 var _ stream = relayed{}
 
 func (r relayed) pause()                             {}
 func (r relayed) resume() (beginning, bool)          { return beginning{}, true }
-func (r relayed) watch(now, lastWord time.Time) bool { return now.Sub(lastWord) <= sessionTimeout }
+func (r relayed) watch(now, lastWord time.Time) bool { return now.Sub(lastWord) <= r.timeout }
 func (r relayed) close()                             {}
 
 // Begin implements fanout.Control.

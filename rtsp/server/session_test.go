@@ -2,6 +2,8 @@ package server
 
 import (
 	"bufio"
+	"crypto/md5"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -29,6 +31,19 @@ func TestSession_digest(t *testing.T) {
 
 	c := r.dial()
 	b := bufio.NewReader(c)
+	c.say(ask("DESCRIBE", r.url(), 1))
+	_, nonce, _ := strings.Cut(c.read(b), `nonce="`)
+	nonce, _, _ = strings.Cut(nonce, `"`)
+	sum := func(s string) string { return fmt.Sprintf("%x", md5.Sum([]byte(s))) }
+	for uri, want := range map[string]string{r.url(): "200", "/rtp/" + group: "200", "/rtp/239.1.1.2:5000": "401"} { // some sign the path alone
+		response := sum(sum("viewer:zapcast:pa ss:wo@rd%") + ":" + nonce + ":" + sum("DESCRIBE:"+uri))
+		c.say(ask("DESCRIBE", r.url(), 1, `Authorization: Digest username="viewer", realm="zapcast", nonce="`+nonce+`", uri="`+uri+`", response="`+response+`"`))
+		if answer := c.read(b); !strings.HasPrefix(answer, "RTSP/1.0 "+want) {
+			t.Errorf("signed %s: got %q, want %s", uri, answer, want)
+		}
+	}
+	c = r.dial()
+	b = bufio.NewReader(c)
 	for i := range maxFailures {
 		c.say(ask("DESCRIBE", r.url(), i, `Authorization: Digest username="viewer", realm="zapcast", nonce="0", uri="`+r.url()+`", response="0"`))
 		if answer := c.read(b); !strings.HasPrefix(answer, "RTSP/1.0 401 ") || !strings.Contains(answer, "WWW-Authenticate: Digest realm=") {
@@ -198,7 +213,7 @@ func TestReceiver_silence(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	r := &receiver{ports: p, to: client.LocalAddr().(*net.UDPAddr).AddrPort()}
+	r := &receiver{ports: p, to: client.LocalAddr().(*net.UDPAddr).AddrPort(), timeout: sessionTimeout}
 	if !p.add(r) || p.add(&receiver{to: r.to}) {
 		t.Error("want one session on a port, not two")
 	}

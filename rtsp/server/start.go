@@ -16,7 +16,7 @@ func (c *conn) start() (first beginning, err error) {
 		return c.startUnicast()
 	case multicast:
 		if first, err = c.relay.start(c.lease); err == nil {
-			c.stream = relayed{c.relay}
+			c.stream = relayed{c.relay, c.config.sessionTimeout}
 		}
 		return first, err
 	}
